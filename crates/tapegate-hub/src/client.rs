@@ -214,8 +214,10 @@ impl HubClient {
             return self.exchange_with_new_token(hub_request, self.read_token()?).await;
         };
         match self.exchange(hub_request.clone().token(&known)).await {
+            // A hub that was restarted has new tokens, and can prove only those.
             Err(error @ (ClientError::Unproven(_) | ClientError::Unauthorised)) => {
                 match self.read_token() {
+                    // The same token again would fail again.
                     Ok(token) if !token.matches(known.reveal().as_bytes()) => {
                         self.exchange_with_new_token(hub_request, token).await
                     }
@@ -253,6 +255,7 @@ impl HubClient {
 /// Checks that a name can be used in a path unescaped.
 fn path_segment(text: &str) -> Result<&str, ClientError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    // The hub chose the id; it must not add a query or lead to another route.
     let fits = !text.is_empty() && text.bytes().all(plain);
     if fits { Ok(text) } else { Err(ClientError::Name(text.to_owned())) }
 }

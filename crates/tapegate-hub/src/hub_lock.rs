@@ -93,6 +93,7 @@ pub fn old_token_file(state: &Path) -> PathBuf {
 
 /// Reads a small file. Symbolic links are not followed; pipes and devices are refused.
 pub fn read_small(path: &Path) -> io::Result<String> {
+    // The path may be in the project: a pipe there must not block a command.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
     if !file.metadata()?.is_file() {
@@ -117,6 +118,7 @@ impl HubLock {
             move |source| ClaimError::Io { path, source }
         };
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(fault(&folder))?;
+        // This file is never removed: another hub could then lock a new one of the same name.
         let path = folder.join("lock");
         let lock =
             private_options().create(true).truncate(false).open(&path).map_err(fault(&path))?;
@@ -134,6 +136,7 @@ impl HubLock {
         };
         let token = place(named.shims, TOKEN)?;
         let approver_token = place(named.approvers, APPROVER_TOKEN)?;
+        // The second token would overwrite the first, and shims could approve.
         if is_same_place(&token, &approver_token) {
             return Err(ClaimError::OneFile(token));
         }

@@ -81,6 +81,7 @@ pub async fn serve(
                 number = signals.end_requested(&hub) => HubExit::Signal(number),
                 () = hub.stop_requested() => HubExit::Asked,
             };
+            // Tell shims first: while they finish, the hub still answers, logs and decides.
             hub.stop();
             let leave = async {
                 if tokio::time::timeout(SHIMS_PATIENCE, hub.wait_until_no_shims()).await.is_err() {
@@ -99,8 +100,11 @@ pub async fn serve(
             () = work => HubExit::Asked,
             never = listener.serve(Rc::clone(&hub)) => match never {},
         };
+        // After the shims: to them, a closed stream looks like a hub that is gone.
         hub.close();
+        // After `close`, whose last count is exported too.
         hub.export_rest().await;
+        // The answer to the shutdown request itself may still be on its way.
         listener.drain(LAST_WORDS).await;
         ended
     };

@@ -72,6 +72,7 @@ impl OtlpExporter {
     pub(crate) fn add_line(&self, line: &LoggedEvent) {
         let Some(span) = span::span(line, self.settings.sample_rate) else { return };
         let mut spans = self.spans.borrow_mut();
+        // New spans are dropped, never waited for: no call depends on a collector.
         if spans.len() >= self.settings.queue_max.max(1) {
             return self.dropped.set(self.dropped.get() + 1);
         }
@@ -110,6 +111,7 @@ impl OtlpExporter {
             )];
             match self.send("traces", &request).await {
                 ExportOutcome::Taken => {}
+                // Sending the same batch again would block the queue for good.
                 ExportOutcome::Never(reason) => {
                     self.dropped.set(self.dropped.get() + count as u64);
                     return Err(reason);
@@ -151,6 +153,7 @@ impl OtlpExporter {
     /// Returns spans to the front of the queue.
     fn put_back(&self, batch: Vec<Rc<OtlpMessage>>) {
         let mut spans = self.spans.borrow_mut();
+        // Spans that came meanwhile may have filled the queue; the oldest give way.
         for span in batch.into_iter().rev() {
             if spans.len() >= self.settings.queue_max.max(1) {
                 self.dropped.set(self.dropped.get() + 1);
@@ -193,6 +196,7 @@ impl OtlpExporter {
             ("telemetry.sdk.name", "tapegate"),
             ("telemetry.sdk.language", "rust"),
         ];
+        // Attribute keys must be unique, and the user's value counts.
         let own = own.into_iter().filter(|(name, _)| !given(name));
         let all = self.settings.resource.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let pairs = own.chain(all).map(|(key, value)| (key, OtlpValue::Text(value.to_owned())));

@@ -59,6 +59,7 @@ impl Challenge {
     }
 
     fn hash(&self, token: &HubToken, address: SocketAddr) -> Hash {
+        // A key of its own, so that a proof can serve for nothing else that the token may key.
         let key = blake3::derive_key(CONTEXT, token.reveal().as_bytes());
         let mut hasher = blake3::Hasher::new_keyed(&key);
         // The challenge has a fixed length, so the boundary between the two parts is unambiguous.
@@ -70,6 +71,7 @@ impl Challenge {
 /// Whether a hub bound to `bound` may answer for `named`. A hub that listens on all addresses
 /// cannot know through which one it was reached, so it answers for any address with its port.
 pub fn is_own(bound: SocketAddr, named: SocketAddr) -> bool {
+    // An IPv6 socket on `::` also accepts IPv4 connections; one on `0.0.0.0` takes no IPv6.
     let any = bound.ip().is_unspecified() && (bound.is_ipv6() || named.is_ipv4());
     named.port() == bound.port() && (any || named.ip() == bound.ip())
 }

@@ -148,6 +148,7 @@ impl Hub {
     pub fn new(options: HubOptions) -> Result<Rc<Self>, StartError> {
         let clock = Clock::start();
         let loading = (options.load)();
+        // In any profile: a hub without its policy would tell every shim to observe only.
         if !loading.faults.is_empty() {
             return Err(StartError::Policy(loading.faults));
         }
@@ -179,6 +180,7 @@ impl Hub {
             options,
             clock,
         };
+        // Before the first event is logged, which must be masked already.
         hub.journal.apply_policy(hub.active_policy().policy.as_deref(), &hub.tasks.key);
         hub.load_existing_tasks();
         hub.update_exporter();
@@ -196,6 +198,7 @@ impl Hub {
 
     /// Tells every shim to shut down.
     pub fn stop(&self) {
+        // Once, even if a signal and a request arrive together.
         if !self.stopping.send_replace(true) {
             self.push(HubPush::Shutdown);
         }
@@ -222,6 +225,7 @@ impl Hub {
 
     /// Ends every stream. Pending approvals stay pending, for the next hub.
     pub fn close(&self) {
+        // `ended` is logged once.
         if self.closing.send_replace(true) {
             return;
         }
@@ -241,6 +245,7 @@ impl Hub {
             }
             tokio::select! {
                 _ = news.changed() => {}
+                // A killed shim sends nothing; its lease ends the wait.
                 () = tokio::time::sleep(until) => {}
             }
         }

@@ -133,6 +133,8 @@ impl AcceptedPolicies {
         policy: &PolicyPaths,
         known: &[KnownPath],
     ) -> Result<Option<AcceptedPolicy>, AcceptedError> {
+        // The path as written first: an agent can point a link elsewhere, but not change what was
+        // accepted under the link's own path.
         let own = self.read_at(&policy.written)?;
         if policy.written != policy.real && own.is_some() {
             return Ok(own);
@@ -140,6 +142,7 @@ impl AcceptedPolicies {
         let Some(real) = self.read_at(&policy.real)? else { return Ok(None) };
         match self.accepted_by_link(policy, known)?.into_iter().find(|two| two.texts != real.texts)
         {
+            // Choosing either would let a new link replace a policy by another one.
             Some(two) => Err(AcceptedError::Ambiguous { one: real.path, two: two.path }),
             None => Ok(Some(real)),
         }
@@ -168,6 +171,7 @@ impl AcceptedPolicies {
         let others = self.accepted_by_link(policy, &self.known_paths())?.into_iter().filter(others);
         let others = others.map(|other| other.path);
         for path in policy.iter().map(Path::to_owned).chain(others) {
+            // Kept, so that later this path does not count as a policy of its own.
             let by_link = path != policy.real;
             self.write_at(&AcceptedPolicy { path, by_link, ..accepted.clone() })?;
         }
@@ -222,6 +226,7 @@ impl AcceptedPolicies {
     fn write_at(&self, accepted: &AcceptedPolicy) -> Result<(), AcceptedError> {
         open_private(&self.folder)?;
         let folder = open_private(&self.folder_of(&accepted.path))?;
+        // Under a temporary name and then renamed: half a copy would stop every session.
         let written = replace(&folder, &text::write(accepted));
         written.map_err(|source| io_error(&folder, source))
     }
@@ -336,6 +341,7 @@ fn read_bytes(folder: &FolderHandle, bytes_max: u64) -> Result<Option<Vec<u8>>, 
 fn replace(folder: &FolderHandle, bytes: &[u8]) -> io::Result<()> {
     let mut temporary = TemporaryFile::in_folder(folder, COPY)?;
     temporary.write(bytes)?;
+    // After a power failure, an empty copy would be damaged, and no session would start.
     temporary.file.sync_all()?;
     temporary.replace(COPY)
 }

@@ -27,6 +27,7 @@ impl AnomalyFile {
     /// The file next to `tape`. For a new tape (`begins`), the file of an older one is removed.
     pub(crate) fn new(tape: &Path, begins: bool) -> Self {
         let path = anomaly_path(tape);
+        // The two files belong together: old anomalies beside a new tape would mislead readers.
         if begins && path.symlink_metadata().is_ok_and(|there| there.is_file()) {
             std::fs::remove_file(&path).ok();
         }

@@ -18,6 +18,7 @@ const LOCK_INTERVAL: Duration = Duration::from_millis(10);
 /// file, such as a pipe, is written to directly.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // A rename would put a file in place of the pipe or device.
     if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
         return OpenOptions::new().write(true).open(&target)?.write_all(bytes);
     }
@@ -26,6 +27,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         temporary.file.set_permissions(there.permissions())?;
     }
     temporary.write(bytes)?;
+    // Before the rename, or a power failure could leave an empty file under the name.
     temporary.file.sync_all()?;
     temporary.replace(target.file_name().unwrap_or_default())
 }
@@ -42,6 +44,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// as empty.
 pub fn update(path: &Path, next: impl FnOnce(Option<Vec<u8>>) -> Vec<u8>) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // Agents may start a server twice, and each start adds to the same report.
     let _lock = lock_folder(&target)?;
     let there = match File::open(&target) {
         Ok(mut file) if file.metadata()?.is_file() => {

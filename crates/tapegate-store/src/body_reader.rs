@@ -70,6 +70,7 @@ impl BodyReader {
         self.width = self.width_at(offset);
         let expected = if self.expected.0 == offset { self.expected.1 } else { 0 };
         let wanted = length.max(self.width).max(expected);
+        // One huge body must not keep its memory for the rest of the replay.
         if self.window.capacity() > wanted.max(WINDOW_BYTES_MAX) {
             self.window = Vec::new();
         }
@@ -101,6 +102,7 @@ impl BodyReader {
         if stat.bytes < self.known.bytes {
             return Err(changed_error("was truncated"));
         }
+        // A longer file was appended to, which leaves the indexed bodies as they were.
         if stat.bytes == self.known.bytes && stat != self.known {
             return Err(changed_error("was rewritten"));
         }

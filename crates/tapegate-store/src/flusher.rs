@@ -61,6 +61,7 @@ impl Flusher {
     /// Records that messages were written.
     pub(crate) fn note_written(&self, messages: u64) {
         let before = self.shared.unflushed.fetch_add(messages, Ordering::SeqCst);
+        // Only the message that reaches the limit wakes the thread, not each one after it.
         let full = before < MESSAGES_MAX && before + messages >= MESSAGES_MAX;
         if full || self.shared.idle.load(Ordering::SeqCst) {
             self.shared.lock().due |= full;

@@ -103,12 +103,14 @@ fn watch(folders: &[&Path], watch_scope: WatchScope) -> Option<OwnedFd> {
     let wanted = match watch_scope {
         WatchScope::Names => wanted | Flags::DONT_FOLLOW,
         WatchScope::Contents => wanted | Flags::DONT_FOLLOW | Flags::MODIFY,
+        // Without DONT_FOLLOW: a policy may be in a folder that is reached through a link.
         WatchScope::Everything => {
             let gone = Flags::DELETE | Flags::MOVED_FROM;
             wanted | Flags::MODIFY | Flags::CLOSE_WRITE | Flags::ATTRIB | gone
         }
     };
     for folder in folders {
+        // If one folder cannot be watched, poll all: a missed change is worse than a slow one.
         add_watch(&handle, *folder, wanted).ok()?;
     }
     Some(handle)

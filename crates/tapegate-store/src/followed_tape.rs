@@ -156,6 +156,7 @@ impl FollowedTape {
                 self.bytes = end;
                 Ok(grown)
             }
+            // The writer is in the middle of this member, or was killed there.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 self.text.truncate(held);
                 Ok(false)

@@ -83,6 +83,8 @@ impl GzipBuffer {
         let mut member = GzEncoder::new(Vec::new(), Compression::default());
         member.write_all(&self.text)?;
         let member = member.finish()?;
+        // Only after the new member is packed, so that the tape is without an end as briefly as
+        // possible.
         if let Some(start) = self.ended_at.take() {
             self.file.set_len(start)?;
             self.file.seek(SeekFrom::Start(start))?;
@@ -116,7 +118,6 @@ pub(crate) struct GzipReader<R> {
     bytes_unpacked: u64,
 }
 
-/// Limits on unpacking.
 #[derive(Clone, Copy)]
 struct UnpackLimits {
     bytes_max: u64,
@@ -183,6 +184,7 @@ impl<R: io::BufRead> Read for GzipReader<R> {
             return Ok(0);
         }
         match self.members.read(buffer) {
+            // A recorder that was killed leaves this; all members before it are whole.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 self.cut_off.store(true, Ordering::Relaxed);
                 Ok(0)

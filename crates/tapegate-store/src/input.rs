@@ -91,6 +91,7 @@ fn open_checked(path: &Path) -> io::Result<File> {
     let kind = file.metadata()?.file_type();
     if kind.is_fifo() || is_terminal(path) {
         wait_for_input(file.as_fd(), path)?;
+        // This description is ours alone, unlike an inherited one, so its flags may be changed.
         fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     } else {
         refuse(kind)?;

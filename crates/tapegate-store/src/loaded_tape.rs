@@ -132,6 +132,7 @@ impl LoadedTape {
 /// Whether a file can be read in place: a regular file, not compressed, without a byte order mark.
 fn is_plain(file: &mut File) -> io::Result<bool> {
     let mut start = [0; 3];
+    // Standard input may be a file that a shell has already read from.
     let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
     let count = if at_start { file.read_at(&mut start, 0)? } else { 0 };
     let start = &start[..count];
@@ -162,6 +163,7 @@ fn copy_up_to(
 fn anonymous_file() -> io::Result<File> {
     const TRIES_MAX: u32 = 100;
     let folder = std::env::temp_dir();
+    // A tape holds everything that was sent, so its copy should never have a name.
     if let Some(file) = unlinked_file(&folder) {
         return Ok(file);
     }

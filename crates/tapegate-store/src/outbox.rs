@@ -86,6 +86,7 @@ impl Outbox {
 
     /// Starts sending, unless another process does.
     pub fn sender(&self) -> io::Result<Option<OutboxSender>> {
+        // A lock file of its own: the log is locked for each write, and by other shims.
         let lock = self.folder.file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
@@ -172,6 +173,7 @@ impl OutboxSender {
     /// Records that the hub has accepted every line up to this number.
     pub fn confirm(&mut self, seq: u64) -> io::Result<()> {
         self.sent = seq.max(self.sent);
+        // Save first: after a kill, lines that are gone must not count as waiting.
         self.save()?;
         self.remove_sent();
         Ok(())
@@ -193,6 +195,7 @@ impl OutboxSender {
             let first =
                 open_file(next).ok().and_then(|text| LoggedEvents::new(text).flatten().next());
             let first = first.and_then(|line| line.number("seq"));
+            // The next file begins behind the last line sent, so this one is not sent completely.
             if first.is_none_or(|first| first > self.sent.saturating_add(1)) {
                 return;
             }

@@ -94,6 +94,8 @@ impl FolderHandle {
     pub(crate) fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         // Opening a device can have side effects, so the check comes first.
         self.stat(name)?.map_or(Ok(()), |stat| regular(&stat))?;
+        // The name may have changed since the check. NOFOLLOW fails at a link, and NONBLOCK keeps a
+        // pipe from blocking before the second check refuses it.
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = File::from(openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)?);
         regular(&rustix::fs::fstat(&file)?)?;

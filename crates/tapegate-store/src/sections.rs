@@ -108,6 +108,7 @@ fn distribute<T, E: From<io::Error>>(
         let bytes_ahead: usize = ahead.iter().sum();
         let has_room = |section: &mut TapeSection| {
             let fits = bytes_ahead + section.text.len() <= AHEAD_BYTES_MAX;
+            // Without the last condition, a section over the limit would never be handed out.
             ahead.len() < AHEAD_MAX * crew.len() && (fits || ahead.is_empty())
         };
         if let Some(section) = next.take_if(has_room) {
@@ -158,6 +159,7 @@ impl SectionCutter {
             text.push(b'\n');
         }
         let section = self.section(text, false);
+        // Less one, because the line end that was added above is already counted.
         self.offset += rest.saturating_sub(1);
         Ok(section)
     }

@@ -40,6 +40,7 @@ fn secure_mode(path: &Path) -> io::Result<Option<String>> {
         return Err(io::Error::other("it belongs to another user"));
     }
     let mode = stat.st_mode & 0o777;
+    // Reading is left to the owner's choice; writing would let others forge the log.
     if mode & 0o022 == 0 {
         return Ok(None);
     }

@@ -94,6 +94,7 @@ pub(crate) fn open(path: &Path, opening: OpenMode) -> Result<OpenedTape, OpenErr
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
     }
+    // Create first and look later: a check before would race with another recorder.
     match options().create_new(true).open(path) {
         Ok(file) => {
             lock(path, &file)?;
@@ -111,6 +112,7 @@ pub(crate) fn open(path: &Path, opening: OpenMode) -> Result<OpenedTape, OpenErr
     };
     let mut file = options().open(path).map_err(io)?;
     lock(path, &file)?;
+    // An existing file may have been made by another program, with another mode.
     file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(io)?;
     let Some(dialect) = dialect else {
         file.set_len(0).map_err(io)?;
@@ -145,6 +147,7 @@ pub(crate) fn lock_existing(path: &Path) -> Result<Option<File>, OpenError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io(error)),
     }
+    // The lock, not the content, is wanted: a recorder that still writes holds it.
     let file = File::open(path).map_err(io)?;
     lock(path, &file)?;
     Ok(Some(file))

@@ -36,6 +36,7 @@ pub(crate) fn open(path: &Path) -> Result<(PathBuf, OpenedTape), OpenError> {
     let mut taken: Option<PathBuf> = None;
     for number in 1..=NAMES_MAX {
         let name = numbered(path, number);
+        // Only the last taken name can be a probe of this client; earlier tapes are older sessions.
         if fs::symlink_metadata(&name).is_err()
             && let Some(last) = taken.take()
             && let Some(opened) = reopen_probe(&last)
@@ -55,12 +56,14 @@ pub(crate) fn open(path: &Path) -> Result<(PathBuf, OpenedTape), OpenError> {
 
 /// Empties and opens a tape that holds only a probe and has no writer.
 fn reopen_probe(path: &Path) -> Option<OpenedTape> {
+    // Anomalies are evidence, even beside a tape that holds only a probe.
     if fs::symlink_metadata(anomaly_path(path)).is_ok() {
         return None;
     }
     let mut file = tape_file::options().open(path).ok()?;
     // Without locks, a writer cannot be ruled out.
     file.try_lock().ok()?;
+    // Checked under the lock, because another recorder may have replaced the tape before.
     if !is_named(&file, path) || file.metadata().ok()?.len() > PROBE_BYTES_MAX {
         return None;
     }

@@ -229,6 +229,8 @@ impl TapeWriter {
         let fresh = counts.total() - self.committed.total();
         let mut footer = Vec::new();
         if self.settled {
+            // Codex kills a server 0.1 s after it asked it to end: each commit from here on leaves
+            // a complete tape.
             self.entry_writer.close(self.last, &mut footer);
         }
         let (path, source) = match self.anomaly_file.write() {
@@ -273,6 +275,8 @@ impl Recorder for TapeWriter {
         if self.closed {
             return Ok(());
         }
+        // If the session began to end earlier, `checkpoint` does nothing, and the commit writes
+        // what came since.
         let settled = self.checkpoint(at).and_then(|()| self.commit());
         self.closed = true;
         let ended = self.tape.end();
@@ -291,6 +295,7 @@ impl TapeFile {
         let mut unnamed = Some(path.to_owned());
         let flusher = Flusher::start(interval, move || {
             flushed.iter().try_for_each(GzipFile::flush)?;
+            // Once: a new name is durable only when its folder is synced.
             if let Some(path) = unnamed.take() {
                 tape_file::sync_folder(&path);
             }
@@ -332,6 +337,7 @@ impl TapeFile {
             self.error = self.write_footer(footer).err();
         }
         if self.error.is_none() {
+            // A failed sync means that earlier entries may be lost, so recording stops here.
             self.error = self.flusher.error();
         }
         if let Some(error) = self.error.take() {
@@ -396,6 +402,7 @@ impl TapeFile {
 
 impl ByteSink for TapeFile {
     fn put(&mut self, bytes: &[u8]) {
+        // The commit reports it. Later bytes must not follow a gap.
         if self.error.is_some() {
             return;
         }

@@ -85,6 +85,7 @@ impl TemporaryFile {
     /// Renames the file to `target`, replacing an existing file.
     pub(crate) fn replace(mut self, target: impl AsRef<OsStr>) -> io::Result<()> {
         renameat(&self.folder, &self.name, &self.folder, target.as_ref())?;
+        // From here on the name belongs to the target, which drop must not remove.
         self.is_named = false;
         Ok(())
     }
@@ -106,6 +107,7 @@ impl TemporaryFile {
     /// Links the file to its final name; false if the name is taken.
     pub(crate) fn link(self, target: &str) -> io::Result<bool> {
         let folder = &self.folder;
+        // link(2) fails if the name exists, which rename(2) does not: the first writer wins.
         let done = match linkat(folder, &self.name, folder, target, AtFlags::empty()) {
             // File systems without hard links are rare, and most of them support this.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
@@ -146,6 +148,7 @@ pub(crate) fn remove_leftovers(folder: impl AsFd, ours: impl Fn(&[u8]) -> bool) 
 fn remove_left_over(folder: impl AsFd, name: &OsStr) -> io::Result<()> {
     // Opening anything but a regular file may block.
     let there = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    // In a shared folder, another user's files are not ours to judge.
     let is_ours = there.st_uid == rustix::process::geteuid().as_raw();
     if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile || !is_ours {
         return Ok(());
@@ -177,6 +180,7 @@ fn create(folder: &OwnedFd, name: &OsStr, mode: Mode) -> io::Result<Option<Tempo
     let file = File::from(openat(folder, name, flags, mode)?);
     // Without locks, only old files count as left over.
     flock(&file, FlockOperation::LockExclusive).ok();
+    // Between creating and locking, a cleaner may have removed it.
     if !is_same(folder, name, &file)? {
         return Ok(None);
     }

@@ -34,6 +34,7 @@ pub(crate) fn require_person(what: &str, way_out: &str) -> Result<(), Failure> {
         let message = format!("{what} requires a person at a terminal, and {reason}");
         Err(Failure::new(Exit::Findings, message).hint(way_out))
     };
+    // Before the terminal check, because its hint offers a key, which is refused here too.
     if let Some(sign) = agent_detection::find_agent_sign(std::env::vars_os()) {
         let message = format!(
             "{what} requires a person at a terminal, and this is a coding agent's shell ({sign})"

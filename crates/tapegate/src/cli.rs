@@ -100,6 +100,7 @@ pub(crate) fn run(argv: Vec<OsString>) -> Exit {
         Err(error) => {
             let exit = usage(&error, &argv);
             if argv.get(1).is_some_and(|word| word == "shim") {
+                // A client that has this command line in its config would show no reason otherwise.
                 shim::answer_usage_error(&error, &argv);
             }
             exit
@@ -158,6 +159,7 @@ fn run_single_command<A: clap::Args + FromArgMatches>(
     argv: &[OsString],
     run: fn(A) -> anyhow::Result<Exit>,
 ) -> clap::error::Result<anyhow::Result<Exit>> {
+    // Agents start these often, and parsing with all the other commands takes longer.
     let command = clap::Command::new(name)
         .bin_name(program_name::command(name))
         .version(env!("CARGO_PKG_VERSION"))

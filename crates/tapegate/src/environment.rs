@@ -132,6 +132,7 @@ fn find_misspelled(name: &str) -> Option<UnknownVariable> {
         let words = sorted(name);
         known().find(|known| nearest_name_within(DISTANCE_MAX, &words, [&*sorted(known)]).is_some())
     });
+    // Names are case-sensitive, so `tapegate_profile` has no effect; its author should know.
     let is_ours = name.to_ascii_uppercase().starts_with(PREFIX);
     (is_ours || meant.is_some()).then(|| UnknownVariable { name: name.to_owned(), meant })
 }

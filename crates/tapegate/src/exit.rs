@@ -100,6 +100,7 @@ impl Error for Failure {}
 
 /// Prints an error and returns its exit code.
 pub(crate) fn explain(error: &anyhow::Error) -> Exit {
+    // Every foreseen error is one; anything else falls back to a code by its cause.
     if let Some(failure) = error.downcast_ref::<Failure>() {
         terminal_output::error(&failure.message, failure.hint.as_deref());
         return failure.exit;

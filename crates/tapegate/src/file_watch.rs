@@ -53,6 +53,7 @@ impl FileWatch {
             if !self.files.iter().any(|(known, _)| *known == path) {
                 let stamp = stamp(&path);
                 self.files.push((path, stamp));
+                // Its folder may not be watched yet.
                 self.is_subscribed = false;
             }
         }
@@ -83,6 +84,7 @@ impl FileWatch {
     fn subscribe(&self) -> (Option<(FolderWatcher, StreamPort)>, bool) {
         let folder = |path: &Path| Some(Path::new(".").join(path.parent()?));
         let by_name = self.files.iter().filter_map(|(path, _)| folder(path));
+        // Writing through a link changes the target's folder, and moving the link changes its own.
         let led_to = self.files.iter().filter_map(|(path, _)| folder(&path.canonicalize().ok()?));
         let folders: BTreeSet<PathBuf> = by_name.chain(led_to).collect();
         let there: BTreeSet<&Path> = folders.iter().map(|folder| nearest(folder)).collect();
@@ -120,6 +122,8 @@ impl FileWatch {
                 changed = true;
                 self.dirty.insert(path.clone());
             }
+            // Compared with the last check, not with the last report: a change counts once files
+            // rest.
             *known = now;
         }
         changed

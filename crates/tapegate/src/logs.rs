@@ -67,6 +67,7 @@ impl Logger {
 
     /// Prints a message at any level except with --quiet.
     pub(crate) fn log_always(&self, text: &str) {
+        // Such as the hub's address, which users need even where only warnings are printed.
         match (self.least, self.json) {
             (VerbosityLevel::Error, _) => {}
             (_, true) => terminal_output::line(&self.object(VerbosityLevel::Info, text)),

@@ -41,6 +41,7 @@ impl RedactArgs {
         }
         let key = match self.own_key()? {
             Some(own) => own,
+            // A new key for each tape: equal placeholders on two tapes would reveal equal secrets.
             None => RedactionKey::for_tape(random().context("cannot read `/dev/urandom`")?),
         };
         Ok(Some(Redactor::new(rules, key)))

@@ -35,6 +35,7 @@ pub(crate) fn check_report_paths(
         if path.is_dir() {
             return Err(unwritable(path, &rustix::io::Errno::ISDIR.into()));
         }
+        // A typo such as `--report tapegate.yaml` must not destroy the file.
         refuse_foreign_file(path)?;
     }
     Ok(())
@@ -153,6 +154,7 @@ fn add(report: &mut RunReport, path: &Path, run: &RunArgs, quiet: bool) -> Resul
         }
         report.format_for(path)
     };
+    // Under a lock: a client may start two servers that report to one file at once.
     atomic_file::update(path, next).map_err(|error| unwritable(path, &error))?;
     reported.iter().filter(|_| !quiet).for_each(|message_text| terminal_output::info(message_text));
     let number = report.start.as_ref().map_or(1, |start| start.number);
@@ -180,6 +182,7 @@ pub(crate) fn locate_lines(report: &mut RunReport) {
     let mut wanted: HashMap<u32, Option<u64>> =
         cases().filter_map(|case| Some((case.position.number?, None))).collect();
     let mut left = wanted.len();
+    // A pipe cannot be read a second time.
     if left == 0 || !report.tape.is_file() {
         return;
     }

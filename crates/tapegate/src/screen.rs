@@ -109,6 +109,7 @@ impl Drop for Pager<'_> {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             drop(child.stdin.take());
+            // The shell's prompt must not appear while the pager still shows the output.
             child.wait().ok();
         }
     }

@@ -67,6 +67,8 @@ pub(crate) async fn run(
     signals: Signals,
     handler: &mut dyn SessionHandler,
 ) -> anyhow::Result<SessionEnd> {
+    // Before anything is opened: a misspelt command leaves no tape, and no listener that clients
+    // could reach.
     if let UpstreamTarget::Command(argv) = route.upstream
         && let Err(error) = ServerProcess::check_executable(argv)
     {
@@ -104,6 +106,8 @@ async fn run_stdio(
 ) -> anyhow::Result<SessionEnd> {
     let client = client_ports()?;
     let mut recording = open(handler)?;
+    // A governed session keeps standard output: if the server does not start, or ends at once, the
+    // requests that follow are answered on it.
     if !recording.is_governed() {
         release_stdout()?;
     }
@@ -111,6 +115,7 @@ async fn run_stdio(
     let server = match ServerProcess::launch(&launch) {
         Ok(server) => server,
         Err(error) => {
+            // A tape that is still shared is not deleted.
             drop(recording);
             handler.discard();
             return Ok(SessionEnd::NoServer(error, signals));
@@ -129,6 +134,7 @@ async fn proxy(
     handler: &mut dyn SessionHandler,
 ) -> anyhow::Result<Exit> {
     let upstream = UpstreamTarget::connect(url, route.headers)?;
+    // Listen before the tape is opened: an address in use must not leave an empty tape.
     let listener = listen(address).await?;
     let shared_session = SharedSession::new(open(handler)?, route.message_bytes_max);
     let proxy = Proxy::new(Rc::clone(&shared_session), upstream);

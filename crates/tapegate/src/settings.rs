@@ -120,6 +120,7 @@ impl SearchContext<'_> {
         let text = value.to_string_lossy().trim().to_ascii_lowercase();
         match text.as_str() {
             "1" | "true" | "yes" => Ok(true),
+            // The variable can add the requirement, never remove a flag that the config has.
             "0" | "false" | "no" => Ok(flag),
             _ => {
                 let message = format!("{REQUIRE_POLICY} is `{}`", value.display());
@@ -213,6 +214,7 @@ fn check_config(path: &Path) -> Result<bool, Failure> {
 /// Whether a file with this owner may be used without being named explicitly.
 fn is_trusted(owner: u32) -> bool {
     let us = rustix::process::geteuid().as_raw();
+    // A shared parent such as /tmp must not let another user govern what runs below it.
     us == 0 || owner == us || owner == 0
 }
 

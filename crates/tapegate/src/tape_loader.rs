@@ -145,6 +145,7 @@ pub(crate) fn redactor(
     let first = first.map_err(|error| {
         Failure::new(Exit::Invalid, &error).hint("name the key file with --redact-key-file FILE")
     })?;
+    // A tape that was appended to has several headers.
     let same = |other: &Redactor| other.header_extra() == first.header_extra();
     let known = |header| read(header).is_ok_and(|other| other.as_ref().is_none_or(same));
     if !quiet && !headers.all(known) {

@@ -133,6 +133,7 @@ impl TimelineFeed<'_, '_> {
         while let Some(row) = self.timeline.next_row() {
             self.held.push(row);
         }
+        // A file that is not a tape gets one error, not twenty rows of garbage before it.
         if self.good > 0 {
             for row in self.held.drain(..) {
                 (self.each)(row)?;

@@ -41,6 +41,7 @@ impl NewTape<'_> {
         write_rfc3339(&mut recorded_at, at.wall_us, SubSecond::Micros);
         let version = env!("CARGO_PKG_VERSION");
         let mut extra = format!(",\"recorder\":\"tapegate/{version}\"").into_bytes();
+        // Names and paths in the header may contain what the policy masks.
         let masked = |text| match &self.redactor {
             Some(redactor) => redactor.text(text),
             None => Cow::Borrowed(text),
@@ -57,6 +58,7 @@ impl NewTape<'_> {
             name: self.name.map(masked),
             tags: self.tags.iter().map(|tag| masked(tag.trim())).collect(),
             recorded_at: String::from_utf8_lossy(&recorded_at),
+            // Even without --redact, since command lines and URLs often hold tokens.
             upstream: mask_upstream(self.upstream).into(),
             tool_version: version.into(),
             extra,

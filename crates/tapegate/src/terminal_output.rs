@@ -93,6 +93,7 @@ pub(crate) fn line(text: &str) {
     for (at, piece) in text.as_bytes().chunks(SURE_BYTES).enumerate() {
         // Once a line has been started, wait briefly to finish it.
         let patience = if at == 0 { Duration::ZERO } else { Duration::from_millis(20) };
+        // Poll before each piece: standard error may be shared, so its flags are not changed.
         if !is_writable(patience) || std::io::stderr().write_all(piece).is_err() {
             return;
         }

@@ -113,10 +113,13 @@ impl PolicyTrust {
         let accepted = self.accepted(path);
         let audience = Audience::Session(accepted.as_ref().ok().and_then(Option::as_ref));
         let mut file = loader.load(PolicyFiles::from_disk(path), audience);
+        // `policy accept` in another process changes the copy, not the file.
         let copies = self.accepted.iter().flat_map(|all| all.copy_paths(&paths(path)));
         file.policy_load.files.extend(copies);
         let accepted = match accepted {
             Ok(accepted) => accepted,
+            // An acceptance that cannot be read is not a missing one. Otherwise damaging the copy
+            // would make this a first use, and bring in whatever the file says.
             Err(reason) => return file.into_refused(reason),
         };
         let Some(accepted) = accepted else { return self.load_first_use(path, file) };
@@ -145,13 +148,16 @@ impl PolicyTrust {
             };
             return file.into_governing(standing);
         }
+        // At the start, the copy replaces a deleted file. Later, the policy in force just stays.
         let vanished = file.main_missing && moment == LoadTrigger::Start;
+        // A file that does not load stops the start, or leaves the policy in force (invariant 12).
         if file.policy_load.rule.is_none() && !vanished {
             return file.into_governing(TrustStatus::Unloadable);
         }
         let cut = find_truncated(&accepted.texts, &file.by_name);
         let copy = PolicyFiles::from_accepted(path, accepted.texts.clone());
         let mut copy = loader.load(copy, Audience::Session(Some(&accepted)));
+        // The copy reads no files, but changes of the real ones must be noticed.
         copy.policy_load.files = std::mem::take(&mut file.policy_load.files);
         let reason = match (&copy.policy_load.rule, &file.policy_load.rule) {
             (None, _) => {
@@ -187,6 +193,7 @@ pub(crate) fn read_file(
     path: &Path,
     wanted: Option<Profile>,
 ) -> (ShimPolicyLoad, BTreeMap<String, String>) {
+    // Nothing is masked with this key: the policy is only shown or compared.
     let key = RedactionKey::for_tape([0; 32]);
     let loader = TrustLoader { path, wanted, key: &key, own_files: &[], is_hub: false };
     let loaded = loader.load(PolicyFiles::from_disk(path), Audience::Person);

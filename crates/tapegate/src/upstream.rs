@@ -68,6 +68,7 @@ impl UpstreamArgs {
             return Ok(Some(UpstreamTarget::Command(self.command.clone())));
         }
         let Some(line) = &self.upstream else { return Ok(None) };
+        // Without a shell: the text comes from a config, and `$(…)` in it must not run.
         match shlex::split(line) {
             Some(words) if !words.is_empty() => Ok(Some(UpstreamTarget::Command(words))),
             _ => {

@@ -73,6 +73,7 @@ pub(crate) fn choose(args: VerbosityArgs, component: &str) -> Result<(), Failure
 
 /// Chooses the format from a command line that cannot be parsed.
 pub(crate) fn choose_unparsed(words: &[&str]) {
+    // The words after `--` are the server's.
     let own = || words.iter().take_while(|word| **word != "--");
     let values = own().skip(1);
     let is_json = own().any(|word| *word == "--log-format=json")

@@ -40,6 +40,7 @@ impl TimeZone {
         if name.starts_with('/') {
             return Self::from_file(Path::new(name));
         }
+        // TZ names a file below these folders, and nothing else.
         let inside = !name.is_empty() && !name.contains("..");
         let files = FOLDERS.iter().map(|folder| PathBuf::from(folder).join(name));
         let from_file = files.filter(|_| inside).find_map(|file| Self::from_file(&file));
@@ -56,6 +57,7 @@ impl TimeZone {
     /// Parses a TZif file.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let first = TzifCounts::read(bytes)?;
+        // Later versions repeat everything with 64-bit times, which are the ones to use.
         if first.version < b'2' {
             return first.zone(bytes.get(44..)?, 4, None);
         }
@@ -71,6 +73,7 @@ impl TimeZone {
     fn offset_s(&self, at_s: i64) -> i32 {
         let passed = self.changes.partition_point(|(from, _)| *from <= at_s);
         match &self.rule {
+            // The file lists changes only up to some year; the rule covers the time after.
             Some(rule) if passed == self.changes.len() => rule.offset_s(at_s),
             _ => passed.checked_sub(1).map_or(self.before_s, |last| self.changes[last].1),
         }

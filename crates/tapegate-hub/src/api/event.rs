@@ -309,6 +309,7 @@ fn known_word(
     let found = words.iter().find(|known| **known == word).copied();
     found.ok_or_else(|| UnknownWord {
         field,
+        // The caller chooses the word, and the message is sent back and logged.
         word: word.chars().take(64).collect(),
         expected: words.join(", "),
     })

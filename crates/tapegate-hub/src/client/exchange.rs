@@ -33,7 +33,6 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A connection on which requests can be sent.
 type HubSender = SendRequest<Full<Bytes>>;
 
-/// A request to the hub.
 #[derive(Clone)]
 pub(super) struct HubRequest {
     method: Method,
@@ -132,6 +131,7 @@ async fn send(
 ) -> Result<Response<Incoming>, ClientError> {
     let (mut sender, address) = connect(authority).await?;
     if let Some(token) = &hub_request.token {
+        // On each connection: the program behind the port may have changed since the last one.
         prove(&mut sender, address, token).await?;
     }
     let request = hub_request.request(address).map_err(invalid_request)?;
@@ -151,7 +151,9 @@ async fn connect(authority: &Authority) -> Result<(HubSender, SocketAddr), Clien
         Ok(Err(error)) => return Err(ClientError::Broken(error.to_string())),
         Err(_) => return Err(ClientError::TimedOut(authority.to_string())),
     };
+    // Requests are small, and a held call waits for each of them.
     tcp.set_nodelay(true).ok();
+    // The address that was reached, not the name in the URL: the proof is bound to it.
     let address = tcp.peer_addr().map_err(|error| ClientError::Broken(error.to_string()))?;
     let (sender, connection) =
         http1::handshake(TokioIo::new(tcp)).await.map_err(broken_connection)?;
@@ -177,6 +179,7 @@ async fn prove(
         .body(Full::default())
         .map_err(invalid_request)?;
     let answer = sender.send_request(request).await.map_err(broken_connection)?;
+    // The hub answers for both of its tokens, since it cannot know which one this client has.
     let mut proofs = answer.headers().get_all(PROOF).iter();
     if !proofs.any(|proof| challenge.is_proven_by(proof.as_bytes(), token, address)) {
         return Err(ClientError::Unproven(address.to_string()));
@@ -201,6 +204,7 @@ async fn collect(mut body: Incoming) -> Result<Bytes, ClientError> {
         if let Ok(piece) = frame.into_data() {
             whole.extend_from_slice(&piece);
         }
+        // The peer may not be the hub: `/healthz` is read before it has proven itself.
         if whole.len() > ANSWER_BYTES_MAX {
             return Err(ClientError::Answer("too large".to_owned()));
         }

@@ -61,6 +61,7 @@ impl PushStream {
                     self.body = None;
                     return Err(over());
                 }
+                // A frozen process keeps its connections open, so silence is the only sign.
                 Err(_) => {
                     self.body = None;
                     return Err(ClientError::Broken("the hub stopped sending".to_owned()));

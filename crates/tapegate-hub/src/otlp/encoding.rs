@@ -7,7 +7,6 @@ use std::rc::Rc;
 
 use tapegate_core::json::write_str;
 
-/// A message.
 pub(super) type OtlpMessage = Vec<OtlpField>;
 
 /// A field of a message.
@@ -38,7 +37,6 @@ pub(super) enum OtlpValue {
     Doubles(Vec<f64>),
 }
 
-/// A field.
 pub(super) fn field(number: u32, name: &'static str, value: OtlpValue) -> OtlpField {
     OtlpField { number, name, value }
 }

@@ -59,6 +59,7 @@ impl Hub {
     /// Logs that a request was refused because of who sent it.
     pub(super) fn log_attempt(&self, request: &DecidingRequest, refusal: &ApiRefusal) {
         let now_us = self.clock.now().wall_us;
+        // A malformed body or an unknown id is a mistake, not an attempt.
         if !refusal.is_about_caller() || !self.attempts.admits(now_us) {
             return;
         }

@@ -22,7 +22,9 @@ impl Hub {
         let (head, body) = request.into_parts();
         let route_match = route::find(&head.method, head.uri.path());
         let deciding = DecidingRequest::of(&route_match, head.uri.path());
+        // Before the body is read: a caller without a token must not cost memory.
         if let Err(refusal) = self.authorize(&route_match, &head.headers) {
+            // A client that is still sending would see a broken connection instead of the answer.
             tapegate_wire::http::drain_in_background(body);
             deciding.iter().for_each(|request| self.log_attempt(request, &refusal));
             return refusal.into();
@@ -115,7 +117,9 @@ impl Hub {
         headers: &HeaderMap,
     ) -> Result<(), ApiRefusal> {
         match (route_match, self.caller(headers)) {
+            // `/healthz` carries the proof that a shim asks for before it sends its token.
             (RouteMatch::Route(ApiRoute::Healthz, _), _) | (_, Some(TokenRole::Approver)) => Ok(()),
+            // Also for paths that do not exist, so that only token holders can tell them apart.
             (_, None) => Err(ApiRefusal::unauthorized()),
             (RouteMatch::Route(route, _), Some(TokenRole::Shim)) if route.is_for_approvers() => {
                 Err(ApiRefusal::not_an_approver())
@@ -126,6 +130,7 @@ impl Hub {
 
     /// Whose token a request presents.
     fn caller(&self, headers: &HeaderMap) -> Option<TokenRole> {
+        // A proxy in front may have checked only one of two headers, so two count as none.
         let value = single_header(headers, AUTHORIZATION)?;
         let (scheme, secret) = value.split_first_chunk::<7>()?;
         let secret = scheme.eq_ignore_ascii_case(b"bearer ").then_some(secret)?;

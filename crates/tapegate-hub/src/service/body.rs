@@ -27,6 +27,7 @@ pub(super) async fn read(
     if !route.has_body() || (empty && route.needs_no_body()) {
         return Ok(Bytes::new());
     }
+    // A web page can send other types across origins without asking; not this one.
     if let Err(refusal) = check_type(headers) {
         drain_in_background(body);
         return Err(refusal);

@@ -35,12 +35,14 @@ impl Hub {
         if answer.decision == GovernanceDecision::PendingApproval
             && let EvaluationAnswer::Decided(decided) = &answered.answer
         {
+            // Before logging, so that the event names the request.
             self.open(&case, decided, &mut answer, &mut event);
         }
         // A shim has already logged a call that it holds.
         let passes =
             matches!(answered.answer, EvaluationAnswer::Passes) && answered.anomalies.is_empty();
         let quiet = request.held || passes;
+        // Logged before the caller gets its answer, as a shim logs before it sends.
         if !quiet && let Err(reason) = self.journal.write(&[event]) {
             self.deny_unlogged(&case, &mut answer, &reason);
         }
@@ -71,6 +73,7 @@ impl Hub {
             | EvaluationAnswer::Observed(_) => None,
         };
         if answer.decision == GovernanceDecision::PendingApproval {
+            // The approval that the policy still asks for has been given.
             answer.decision = GovernanceDecision::Forward;
         }
         if answer.decision == GovernanceDecision::Deny {
@@ -106,6 +109,7 @@ impl Hub {
             roles: who.roles.clone(),
             client: who.client.clone(),
         });
+        // A caller's config must not loosen what the hub enforces.
         let profile = stricter_of(governed.profile, request.profile.into());
         let wall_us = self.clock.now().wall_us;
         let principal = stated_principal.or_else(own).unwrap_or_default();
@@ -120,6 +124,7 @@ impl Hub {
         answer: &mut GovernanceEvaluateResponse,
         event: &mut ActivityEvent<'_>,
     ) {
+        // Only a shim that holds the call may name the workflow; others get the policy's.
         let named = case.request.workflow.clone().filter(|_| case.request.held);
         let workflow = match (&decided.decision.outcome, named) {
             (DecisionOutcome::Hold { workflow }, None) => workflow.clone(),

@@ -42,6 +42,7 @@ impl EvaluationContext<'_> {
         // A shim that has itself decided to hold a call is trusted.
         if let EvaluationAnswer::Decided(decided) = &mut answered.answer
             && let (true, Some(workflow)) = (self.request.held, &self.request.workflow)
+            // Only where the hub itself would forward: what it denies stays denied.
             && decided.decision.strict == DecisionOutcome::Forward
             && self.profile == Profile::Production
         {
@@ -90,6 +91,7 @@ impl EvaluationContext<'_> {
             traceparent: traceparent(request)
                 .map(Cow::Owned)
                 .or(maybe(&request.traceparent))
+                // It is logged unmasked, so it must not be any other text.
                 .filter(|text| is_traceparent(text)),
             ..journal::event(self.wall_us, "info", "decision", self.profile)
         }

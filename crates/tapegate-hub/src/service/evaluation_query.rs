@@ -39,7 +39,6 @@ pub(super) struct DecidedCall {
     pub(super) name: String,
     /// The kind of thing that is called.
     pub(super) word: &'static str,
-    /// The decision.
     pub(super) decision: Decision,
 }
 
@@ -56,9 +55,11 @@ impl EvaluationQuery<'_> {
     /// Judges the message.
     pub(super) fn judge(&self) -> EvaluationResult {
         let request = self.request;
+        // A reply has no method, so there is nothing that a rule could name.
         if request.message_type == MessageType::Response {
             return EvaluationResult { answer: EvaluationAnswer::Passes, anomalies: Vec::new() };
         }
+        // The same judge as in a shim: two implementations would drift apart.
         let judge = PolicyJudge {
             policy: self.policy,
             profile: self.profile,

@@ -59,6 +59,7 @@ impl Hub {
             }
             complained = done.is_err();
             if done.is_err() {
+                // Retrying at each look would flood a collector that is struggling.
                 tokio::time::sleep(exporter.settings().delay).await;
             }
         }
@@ -67,6 +68,7 @@ impl Hub {
     /// Exports what is left, for the last time.
     pub(crate) async fn export_rest(&self) {
         let Some(exporter) = self.exporter.borrow().clone() else { return };
+        // Lines of the last half second are not queued yet.
         self.count_new_lines();
         // Telemetry that the collector does not accept in time is lost.
         tokio::time::timeout(LAST, self.export_with(&exporter, true)).await.ok();

@@ -52,9 +52,12 @@ impl Hub {
     fn proofs(&self, headers: &HeaderMap) -> Option<[String; 2]> {
         let challenge = Challenge::read(single_header(headers, CHALLENGE)?)?;
         let host = std::str::from_utf8(single_header(headers, HOST)?).ok()?;
+        // Digits only: a name could resolve to another address for the shim than for the hub.
         let named: SocketAddr = host.parse().ok()?;
         let tokens = &self.options.tokens;
         let prove = |token| challenge.proof(token, named);
+        // Without this, a program elsewhere could relay a shim's challenge here and pass for the
+        // hub.
         proof::is_own(self.options.address, named)
             .then(|| [&tokens.shims, &tokens.approvers].map(prove))
     }
@@ -89,7 +92,6 @@ impl Hub {
         text_reply("text/plain; version=0.0.4; charset=utf-8", text.into_bytes())
     }
 
-    /// Updates the gauges.
     pub(super) fn update_gauges(&self) {
         self.sweep();
         self.count_new_lines();
@@ -98,6 +100,7 @@ impl Hub {
         let (active, _) = shims.count_active(now);
         let mut metrics = self.metrics.borrow_mut();
         metrics.set("thoughtgate_stdio_active_servers", &[], active as f64);
+        // Servers that are gone must not keep their last state.
         metrics.clear("thoughtgate_stdio_server_state");
         for (server, state) in shims.states() {
             metrics.increase_gauge("thoughtgate_stdio_server_state", &[server, state], 1.0);

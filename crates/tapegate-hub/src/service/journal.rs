@@ -97,6 +97,7 @@ impl HubJournal {
             };
             log.append(&ActivityEvent { extra: extra.into(), ..masked });
         }
+        // One commit for all: an upload is acknowledged as a whole or sent again as a whole.
         let written = log.commit().map_err(|error| error.to_string());
         self.trouble.replace(written.clone().err());
         written.map(|()| log.head().seq)

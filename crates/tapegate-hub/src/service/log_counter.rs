@@ -40,6 +40,7 @@ impl LogCounter {
     /// Follows the log of a state folder from its current end.
     pub(super) fn new(state: &Path) -> Self {
         let path = state.join(CURRENT);
+        // From the end: lines of earlier runs were counted by an earlier hub.
         let mut file = open(&path);
         if let Some(file) = &mut file {
             // If seeking fails, old lines are counted too.
@@ -71,6 +72,7 @@ impl LogCounter {
             let whole = self.rest[..end].split(|byte| *byte == b'\n');
             lines.extend(whole.filter_map(|line| LoggedEvent::read(0, line).ok()));
             self.rest.drain(..end);
+            // A line this long is not an event, and its remains are not either.
             if self.rest.len() as u64 > READ_BYTES_MAX {
                 self.rest.clear();
             }
@@ -132,6 +134,7 @@ impl Hub {
             let message = "`shipped_seq` must be in every event, and must increase";
             return Err(ApiRefusal::bad_request(message));
         };
+        // Numbers up to this one are in the log, even if an earlier answer was lost.
         let last = self.shipped.borrow().last(from);
         let is_new = |seq: &u64| *seq > last;
         let events = read_all(sent)?.into_iter().zip(&numbers).filter(|(_, seq)| is_new(seq));
@@ -142,6 +145,8 @@ impl Hub {
                 .journal
                 .import_events(&events)
                 .map_err(|reason| self.log_write_refusal(&reason))?;
+            // After the lines are in the log. If the hub is killed in between, the next start finds
+            // their numbers there.
             self.shipped.borrow_mut().note_imported(from, *end, head);
         }
         Ok(EventsAnswer { written })
@@ -165,6 +170,7 @@ impl Hub {
         let size = "thoughtgate_request_payload_size_bytes";
         metrics.observe(size, &[direction, method], bytes as f64);
         let key = request.connection_id.as_deref().unwrap_or_default();
+        // Its heartbeats report this message too.
         if !self.follow.borrow().counting.contains(key) {
             let labels = [request.server_id.as_str(), direction, method];
             metrics.count("thoughtgate_stdio_messages_total", &labels);

@@ -43,10 +43,12 @@ impl Hub {
     pub(super) fn stream(self: &Rc<Self>, query: &str) -> Response<ApiBody> {
         let key = parameter(query, "connection_id").or_else(|| parameter(query, "server_id"));
         let key = key.unwrap_or_default().to_owned();
+        // Subscribe before the current state is read, so that no change falls in between.
         let ears =
             PushReceiver { pushes: self.pushes.subscribe(), closing: self.closing.subscribe() };
         let mut first =
             vec![HubPush::Policy { version: self.active_policy().version().to_owned() }];
+        // A shim that connects during the shutdown has missed the push.
         if self.is_stopping() {
             first.push(HubPush::Shutdown);
         }
@@ -73,6 +75,7 @@ impl PieceStream<Bytes> for PushBody {
 
 impl Drop for PushBody {
     fn drop(&mut self) {
+        // hyper drops the body when the connection ends, however it ends.
         self.hub.shims.borrow_mut().set_listening(&self.key, false, self.hub.is_stopping());
     }
 }
@@ -80,9 +83,12 @@ impl Drop for PushBody {
 /// The next piece. `None` ends the stream: the client missed a push, or the hub closes.
 async fn next_push(mut ears: PushReceiver) -> (Option<Bytes>, PushReceiver) {
     let piece = tokio::select! {
+        // A pending push is delivered even if the hub closes at the same time.
         biased;
         push = ears.pushes.recv() => match push {
             Ok(push) => Some(event(&push)),
+            // A client that missed a push must fetch the state again, which it does when it
+            // reconnects.
             Err(RecvError::Lagged(_) | RecvError::Closed) => None,
         },
         _ = ears.closing.wait_for(|closing| *closing) => None,

@@ -21,6 +21,7 @@ impl Hub {
         for warning in &loading.warnings {
             (self.options.notice)(NoticeLevel::Warn, warning);
         }
+        // After a faulty version, the same policy as before is news: `/readyz` is clean again.
         let recovered = !self.trouble.take().is_empty();
         let new = Rc::new(HubPolicy::new(loading, self.options.profile));
         let old = self.governed.replace(Rc::clone(&new));

@@ -86,7 +86,6 @@ pub(super) fn method_not_allowed(method: &Method, allowed: Vec<&'static str>) ->
     response
 }
 
-/// A JSON response.
 pub(super) fn json(value: &impl Serialize) -> Response<ApiBody> {
     match serde_json::to_vec(value) {
         Ok(text) => text_reply("application/json", text),
@@ -98,11 +97,11 @@ pub(super) fn json(value: &impl Serialize) -> Response<ApiBody> {
     }
 }
 
-/// A text response.
 pub(super) fn text_reply(media_type: &'static str, text: Vec<u8>) -> Response<ApiBody> {
     let mut response = Response::new(ApiBody::from_whole(Bytes::from(text)));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    // Answers hold policies, calls and their arguments.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -26,7 +26,6 @@ pub(super) struct ShimRegistry {
     changes: watch::Sender<()>,
 }
 
-/// A shim.
 struct ShimInfo {
     server_id: String,
     /// When it was last heard from.
@@ -70,6 +69,7 @@ impl ShimInfo {
             (("thoughtgate_stdio_governance_decisions_total", labels), it.count)
         });
         for (key, count) in messages.chain(framing).chain(decisions) {
+            // The caller chooses the labels, and must not make the hub's memory grow.
             if self.counted.len() >= COUNTS_MAX && !self.counted.contains_key(&key) {
                 continue;
             }
@@ -94,6 +94,7 @@ impl ShimRegistry {
 
     /// How many are connected, and how long until the next one may time out.
     pub(super) fn count_active(&mut self, now: Timestamp) -> (usize, Duration) {
+        // A shim that was killed is never reported as stopped.
         self.known.retain(|_, shim| !shim.remaining_lease(now).is_zero());
         let there = self.known.values().filter(|shim| !shim.is_gone());
         let until = there.clone().map(|shim| shim.remaining_lease(now)).min();

@@ -71,6 +71,7 @@ impl Hub {
     /// The status of a task, or its new status if it changes within `wait_ms`.
     pub(super) async fn task(&self, id: &str, wait_ms: u64) -> Result<TaskAnswer, ApiRefusal> {
         let until = Instant::now() + Duration::from_millis(wait_ms).min(WAIT_MAX);
+        // Before the first look, so that a decision in between is not missed.
         let mut news = self.tasks.changes.subscribe();
         let mut stopping = self.stopping.subscribe();
         loop {
@@ -100,10 +101,12 @@ impl Hub {
             return Err(conflict(&message));
         }
         let (mut response, call_hash) = self.reevaluate(request, &kept)?;
+        // The caller sends the call again: an approval must not serve for other arguments.
         if call_hash.is_none_or(|hash| hash != kept.call_hash) {
             let message = format!("`{id}` was approved for another call, or by another workflow");
             return Err(conflict(&message));
         }
+        // Used up only if the call may be sent: a policy that denies it now may permit it later.
         if response.decision == GovernanceDecision::Forward
             && !self.tasks.approvals.use_approval(id)?
         {
@@ -119,6 +122,7 @@ impl Hub {
         let (request, answer) = self.task_state(id)?;
         if answer.status == TaskStatus::Pending {
             let waiting = self.tasks.approvals.remove_waiter(id, self.clock.now().wall_us)?;
+            // The request stays open: an approval lets the same call pass once.
             if abandoned || waiting > 0 {
                 return Ok(answer);
             }
@@ -129,6 +133,7 @@ impl Hub {
                 Err(ApprovalError::AlreadyDecided { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
+            // Callers that wait for this task are woken now, not at the next look.
             self.sweep();
         }
         self.task_state(id).map(|(_, answer)| answer)
@@ -141,6 +146,7 @@ impl Hub {
         approve: bool,
         who: SettleRequest,
     ) -> Result<TaskAnswer, ApiRefusal> {
+        // An agent can start a hub itself; such a hub must not decide about its calls.
         if let Some(cause_text) = &self.options.undecided {
             return Err(ApiRefusal::new(StatusCode::FORBIDDEN, "forbidden", cause_text));
         }
@@ -149,6 +155,8 @@ impl Hub {
         }
         let (request, _) = self.task_state(id)?;
         let ruling = if approve { ApprovalOutcome::Approved } else { ApprovalOutcome::Denied };
+        // By the asker's clock, since the hub's may be an hour off and the decision would look
+        // late.
         let at_us = self.asker_now_us(&request);
         let decided = ApprovalDecision { at_us, ..self.new_decision(ruling, &who.by, who.reason) };
         // If it cannot be logged now, a later sweep logs it.

@@ -25,6 +25,7 @@ impl PolicyPaths {
         let below = || {
             let working = working.filter(|path| path.is_absolute())?;
             let here = std::env::current_dir().ok()?;
+            // PWD is only a variable: it is believed only if it leads to the current folder.
             let same = working.canonicalize().ok()? == here.canonicalize().ok()?;
             let below = absolute.strip_prefix(&here).ok()?;
             same.then(|| working.join(below))
@@ -47,6 +48,7 @@ impl PolicyPaths {
                 continue;
             }
             at.push(step);
+            // `/proc/self/cwd` and the like name another folder in each process.
             if at.starts_with("/proc") {
                 return true;
             }

@@ -74,6 +74,8 @@ impl ChainLink {
             out.extend_from_slice(body);
             out.extend_from_slice(SEQ);
             put_number(out, self.seq);
+            // The last line of a write must seal. Without a seal, a reader could not tell a
+            // complete write from one whose writer was killed.
             if bodies.peek().is_none() || out.len() - start >= SEALED_BYTES_MAX {
                 out.extend_from_slice(PREV);
                 out.extend_from_slice(&self.hash);
@@ -96,6 +98,7 @@ impl<'a> ChainedLine<'a> {
         let line = line.strip_suffix(b"}")?;
         let seal = LineSeal::read(line);
         let rest = seal.as_ref().map_or(line, |(_, rest)| rest);
+        // Read from the end: the body is free text and may itself contain `,"seq":`.
         let digits = rest.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         let (rest, number) = rest.split_at(rest.len() - digits);
         let body = rest.strip_suffix(SEQ).filter(|body| body.starts_with(b"{"))?;
@@ -135,6 +138,7 @@ impl SealHasher {
 /// The hash at the end of `text`, and the text before `key`.
 fn quoted<'a>(text: &'a [u8], key: &[u8]) -> Option<(&'a [u8], [u8; HASH_CHARS])> {
     let (rest, hash) = text.split_last_chunk::<HASH_CHARS>()?;
+    // The hash does not cover itself, so a digit in upper case would be a change unnoticed.
     let is_hex = hash.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     Some((rest.strip_suffix(key).filter(|_| is_hex)?, *hash))
 }

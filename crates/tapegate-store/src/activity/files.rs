@@ -25,6 +25,7 @@ impl LogFile {
     /// The part that a path denotes by its file name, if any.
     pub fn of(path: &Path) -> Option<Self> {
         let number = match path.file_name()?.to_str()? {
+            // Sorts behind every rotated file, since it holds the newest lines.
             CURRENT => u64::MAX,
             name => number(name)?,
         };

@@ -136,6 +136,7 @@ impl LogFollower {
                     return Ok(Some(NextFile::Renamed(parts.swap_remove(index))));
                 }
                 Some(index) => drop(parts.drain(..=index)),
+                // The file was removed, for example by retention; earlier ones have been read.
                 None => parts.retain(|part| part.number >= reading.part.number),
             }
         }
@@ -200,6 +201,8 @@ impl OpenLogFile {
         if count > 0 {
             return Ok(true);
         }
+        // An incomplete line is forgotten, since its writer may be killed and the next one cuts it
+        // off.
         self.buffer.clear();
         if self.file.metadata()?.len() < self.bytes {
             // The file was truncated, so everything in it is new.

@@ -202,12 +202,15 @@ impl EventObject<'_> {
         if members.trim().is_empty() {
             return;
         }
+        // Cutting JSON would break the line, so only its size is kept.
         if members.len() > EXTRA_BYTES_MAX {
             self.number(key!("extra_bytes"), Some(members.len() as u64));
             return;
         }
+        // Parts of it come from peers. A quote or brace must not add members to the line.
         match check(format!("{{{members}}}").as_bytes()) {
             Ok(object) => {
+                // A line break inside would end the line.
                 let object = compact(object);
                 self.out.push(b',');
                 self.out.extend_from_slice(&object[1..object.len() - 1]);

@@ -143,6 +143,7 @@ impl ActivityLog {
         }
         let written = self.commit_all();
         if written.is_err() {
+            // The next write that succeeds tells readers how many events are missing here.
             self.lost += self.pending.ends.len() as u64;
         }
         self.pending.text.clear();
@@ -153,6 +154,7 @@ impl ActivityLog {
 
     fn commit_all(&mut self) -> Result<(), ActivityError> {
         self.lock()?;
+        // Under the lock, so that no other writer removes or rotates the same files.
         let removal = match (self.retention_due, self.options.retention) {
             (true, Some(retention)) => rotation::expired(&self.folder, retention),
             _ => LogRemoval::default(),
@@ -166,6 +168,8 @@ impl ActivityLog {
             (self.link, self.lost, self.retention_due) = (link, 0, false);
             self.notices.clear();
             self.continued = None;
+            // Only after the line that names these files is written: a kill in between leaves too
+            // many files, never a gap without an explanation.
             removal.apply(&self.folder);
         }
         self.unlock();
@@ -178,10 +182,12 @@ impl ActivityLog {
     fn seal_all(&mut self, removal: &LogRemoval) -> ChainLink {
         let mut link = self.link;
         self.out.clear();
+        // Its line end is missing, and the next line would be joined to it.
         if self.open.as_ref().is_some_and(|open| open.unended) {
             self.out.push(b'\n');
         }
         let (lost, removed) = (notice::lost_notice(self.lost), notice::removed_notice(removal));
+        // `continued` must be the first line of its file, by which readers find the file before.
         let about = self.continued.iter().chain(&self.notices).chain(&lost).chain(&removed);
         link.seal(about.map(Vec::as_slice).chain(self.pending.bodies()), &mut self.out);
         link
@@ -197,18 +203,22 @@ impl ActivityLog {
             if !open.lock() {
                 return Err(ActivityError::Busy { path: self.path() });
             }
+            // Only under the lock is it certain which file has this name.
             let there = self.folder.identity(CURRENT).map_err(|source| self.open_error(source))?;
             let Some(there) = there.filter(|there| open.is_same_file(there)) else {
                 // Rotated or removed by another process; dropping the file releases the lock.
                 continue;
             };
             let open = self.open.insert(open);
+            // The same length means that no other process has written, so the end need not be read.
             if there.bytes != open.bytes
                 && let Err(error) = self.find_end(there.bytes)
             {
                 self.open = None;
                 return Err(error);
             }
+            // A file that cannot be rotated grows on: losing the rotation is better than losing
+            // events.
             if !self.needs_rotation() || rotation::rotate(&self.folder).is_err() {
                 return Ok(());
             }
@@ -235,6 +245,7 @@ impl ActivityLog {
             Ok(Some(tail)) => {
                 open.bytes = bytes - tail.torn.len() as u64;
                 open.unended = tail.open;
+                // Another writer may have begun the file meanwhile.
                 self.continued = None;
                 if !tail.torn.is_empty() {
                     let cut = open.file.set_len(open.bytes);
@@ -262,6 +273,8 @@ impl ActivityLog {
     /// Chains an empty file to the last rotated one, or to this writer's own last line.
     fn link_to_predecessor(&mut self) {
         let Some((number, link)) = rotation::predecessor(&self.folder) else { return };
+        // If this writer has written more than the rotated files hold, one of them was removed. Its
+        // own last line then is the link, so that `check` finds the gap.
         if link.seq >= self.link.seq {
             self.link = link;
             self.continued = Some(notice::continued_notice(number));

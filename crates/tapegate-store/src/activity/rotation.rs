@@ -32,6 +32,8 @@ pub(super) struct LogRemoval {
 /// Renames the current file to the next number.
 pub(super) fn rotate(folder: &FolderHandle) -> io::Result<()> {
     let newest = files::numbers(folder)?.last().copied();
+    // If all rotated files have expired, the first line of this one still knows the last number. A
+    // number that is used twice would look like tampering.
     let number = newest.or_else(|| previous_of(folder)).unwrap_or(0) + 1;
     let name = files::name(number);
     let handle = folder.handle();
@@ -58,8 +60,10 @@ pub(super) fn expired(folder: &FolderHandle, retention: Duration) -> LogRemoval 
     for number in numbers {
         let stat = folder.stat(&files::name(number)).ok().flatten();
         if !stat.is_some_and(|stat| u64::try_from(stat.st_mtime).is_ok_and(|at| at < cutoff)) {
+            // Stop at the first that is kept: a gap in the numbers would look like tampering.
             break;
         }
+        // Without its last hash, the removal could not be explained to `check`.
         let Some(link) = end_of(folder, number) else { break };
         removal.numbers.push(number);
         removal.link = Some(link);

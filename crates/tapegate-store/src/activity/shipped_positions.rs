@@ -100,6 +100,7 @@ impl ShippedPositions {
     pub fn note_imported(&mut self, from: &str, seq: u64, end: u64) {
         let last = self.last.entry(from.to_owned()).or_default();
         *last = seq.max(*last);
+        // `end` only after the lines are in the log, so that the file is never ahead of it.
         self.seq = end.max(self.seq);
         self.save().ok();
     }
@@ -129,6 +130,7 @@ impl ShippedPositions {
 
     fn scan_parts(&mut self, parts: &[LogFile]) -> io::Result<()> {
         let known = self.seq;
+        // Newest first: usually only the last lines are not covered by the file.
         for part in parts.iter().rev() {
             let mut lines = LogLines::new(BufReader::new(files::open(&part.path)?));
             let mut first = None;
@@ -156,6 +158,7 @@ impl ShippedPositions {
             return;
         }
         let Ok(logged) = LoggedEvent::read(0, line) else { return };
+        // Each name becomes a line of this file, so it must not contain a blank or a line break.
         let from = logged.str("shipped_from").filter(|from| is_log_id(from));
         if let Some((from, seq)) = from.zip(logged.number("shipped_seq")) {
             let last = self.last.entry(from.into_owned()).or_default();

@@ -61,6 +61,7 @@ fn find(text: &[u8], whole: bool) -> Option<LogTail> {
     let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
     lines.pop();
     let ours = lines.iter().all(|line| ChainedLine::read(line).is_some());
+    // Anything else is not a log, and must not be cut off as if it were the rest of one.
     let torn = whole && ((begins && ours) || text.iter().all(|byte| *byte == 0));
     torn.then(|| LogTail { link: None, open: false, torn: text.to_vec() })
 }

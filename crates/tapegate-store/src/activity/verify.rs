@@ -68,6 +68,7 @@ impl LogVerifier {
 
     /// Verifies the next file.
     pub fn file(&mut self, text: impl BufRead) -> io::Result<()> {
+        // A write never spans two files, so the seal of these lines was removed.
         self.report_unsealed(TapeSeverity::Error);
         let mut lines = LogLines::new(text);
         loop {
@@ -130,12 +131,15 @@ impl LogVerifier {
         let computed = open.sealing.close(seal);
         let link = ChainLink { seq, hash: seal.hash };
         if computed == seal.hash {
+            // Only sealed notices count: a forged `retention` line could explain missing events.
             open.notices.iter().for_each(|logged| self.read_notice(logged));
             self.check_link(&open, seal.prev, link);
         } else {
             self.report_changed(number, &open, link);
+            // The next line may link to the text as it is now. Then only this one was changed.
             self.otherwise = Some(computed);
         }
+        // Compare with the computed hash: the stated one could be copied from elsewhere.
         if self.expected.as_deref().is_some_and(|expected| expected.as_bytes() == computed) {
             self.report.since_head = Some(0);
         }
@@ -185,6 +189,7 @@ impl LogVerifier {
             return;
         }
         let expected = before.seq.wrapping_add(1);
+        // Either is fine here, because a change of the line before is already reported.
         let follows = prev == before.hash || Some(prev) == self.otherwise;
         if first == expected && !follows {
             let words = "the line does not follow from the one before: one of them was replaced";

@@ -35,9 +35,13 @@ pub(super) fn decision(
 ) -> Result<DecisionFile, RejectReason> {
     let file_of = text::read_decided(file).ok_or("it is not a decision")?;
     let DecisionFile { decided, request: digest, .. } = &file_of;
+    // Before any member is believed. The kind and the id are part of the code, so a file that was
+    // sealed for another purpose or request does not pass.
     if !sealer.is_sealed(DECISION_KIND, &request.id, file) {
         return Err("it is forged or was edited: its authentication code is wrong");
     }
+    // A request file can be replaced under its id. A decision counts only for the call that its
+    // approver has seen.
     if *digest != request.digest() {
         return Err("it was made for another call");
     }
@@ -93,6 +97,7 @@ impl ApprovalRecord {
     pub(super) fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut part = |bytes: &[u8]| {
+            // With its length, so that text cannot move from one field into the next.
             hasher.update(&(bytes.len() as u64).to_le_bytes());
             hasher.update(bytes);
         };

@@ -25,6 +25,7 @@ impl ApprovalStore {
         if self.age_secs(CLEANED, now_us).is_some_and(|age| (0..INTERVAL_SECS).contains(&age)) {
             return Ok(0);
         }
+        // An existing file would keep its time, since nothing is written to it.
         self.remove(CLEANED);
         let io = |source| ApprovalError::Io { path: self.folder().path_of(CLEANED), source };
         self.folder().file(CLEANED, OFlags::WRONLY | OFlags::CREATE).map_err(io)?;

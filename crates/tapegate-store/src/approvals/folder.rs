@@ -135,12 +135,15 @@ impl ApprovalStore {
         let request = self.request(id)?;
         let already =
             |before| ApprovalError::AlreadyDecided { id: id.to_owned(), decided: Box::new(before) };
+        // Looked up first, because a forged decision is set aside here and must not block a real
+        // one.
         if let Some(before) = self.decision_for(&request)? {
             return Err(already(before));
         }
         self.check_decision(&request, decided)?;
         let file =
             DecisionFile { decided: decided.clone(), request: request.digest(), used: false };
+        // Of two approvers at once, one link(2) fails; that one learns of the other's decision.
         match self.publish(&name(id, DECISION)?, &self.decision_text(id, file)?)? {
             true => {
                 self.remove_unmasked(id);
@@ -224,6 +227,8 @@ impl ApprovalStore {
         let io = |source| ApprovalError::Io { path: self.folder.path_of(&name), source };
         match self.folder.file(&name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL) {
             Ok(file) => {
+                // On disk before the call is sent: after a power failure the approval must not be
+                // valid again.
                 file.sync_all().map_err(io)?;
                 let first = self.mark_used(id)?;
                 rustix::fs::fsync(self.folder.handle()).map_err(|errno| io(errno.into()))?;
@@ -238,6 +243,7 @@ impl ApprovalStore {
     /// Records in a decision that its call is sent; false if it was recorded before.
     fn mark_used(&self, id: &str) -> Result<bool, ApprovalError> {
         let request = self.request(id)?;
+        // Callers have read an authentic decision before; the mark alone counts if it is gone now.
         let Some(file) = self.decision_file(&request)? else { return Ok(true) };
         if file.used {
             return Ok(false);
@@ -258,6 +264,7 @@ impl ApprovalStore {
     pub(super) fn is_used(&self, request: &ApprovalRecord) -> Result<bool, ApprovalError> {
         let name = name(&request.id, USED)?;
         let io = |source| ApprovalError::Io { path: self.folder.path_of(&name), source };
+        // Either record is enough: a process may be killed between the two.
         let is_marked = self.folder.stat(&name).map_err(io)?.is_some();
         Ok(is_marked || self.decision_file(request)?.is_some_and(|file| file.used))
     }
@@ -317,6 +324,7 @@ impl ApprovalStore {
         let request = self.request(id)?;
         let decided = self.decision_for(&request)?;
         let used = decided.is_some() && self.is_used(&request)?;
+        // The age of a decided request is not needed, and costs a lookup.
         let now = folder_now_us.filter(|_| decided.is_none());
         let age_us = now.and_then(|now| self.age_us(&request, now));
         Ok(ApprovalEntry { request, decided, used, age_us })

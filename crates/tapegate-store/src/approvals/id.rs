@@ -14,6 +14,7 @@ pub fn new_id() -> std::io::Result<String> {
     while filled < dice.len() {
         filled += getrandom(&mut dice[filled..], GetRandomFlags::empty())?;
     }
+    // 32 divides 256, so every letter is equally likely.
     let letter = |byte: &u8| char::from(LETTERS[usize::from(byte % 32)]);
     Ok(std::iter::once("ap_".to_owned())
         .chain(dice.iter().map(|byte| letter(byte).to_string()))
@@ -23,6 +24,7 @@ pub fn new_id() -> std::io::Result<String> {
 /// Whether a text can be the id of a request.
 pub fn is_id(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    // An id must not look like an option or a hidden file.
     let begins = text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
     begins && text.len() <= ID_CHARS_MAX && text.bytes().all(is_plain)
 }

@@ -45,6 +45,7 @@ impl Sealer {
     pub(super) fn code(&self, kind: &str, id: &str, bytes: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         for part in [kind.as_bytes(), id.as_bytes(), bytes] {
+            // With their lengths, or bytes of one part could count as part of the next.
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }

@@ -61,6 +61,7 @@ impl ApprovalStore {
         request: &ApprovalRecord,
         unmasked: Option<&[u8]>,
     ) -> Result<AskOutcome, ApprovalError> {
+        // Two shims that make the same call at once must not each create a request.
         let _lock = self.lock()?;
         let may_join = |open: &ApprovalRecord| {
             open.connection_id == request.connection_id || !open.has_caller()
@@ -70,12 +71,15 @@ impl ApprovalStore {
             let hash = unmasked.map(|params| self.params_hash(id, params));
             let params_hash = hash.unwrap_or_default();
             let request = ApprovalRecord { asked: 1, waiting: 1, params_hash, ..request.clone() };
+            // Before the request is visible, so that an approver never finds a request without
+            // them.
             if let Some(params) = unmasked {
                 self.store_unmasked(id, params)?;
             }
             self.publish_request(&request).inspect_err(|_| self.remove_unmasked(id))?;
             return Ok(AskOutcome::New(request));
         };
+        // A killed process could not sign off its callers.
         let waiting = if open.has_caller() { open.waiting } else { 0 };
         let joined = ApprovalRecord {
             connection_id: request.connection_id.clone(),
@@ -117,6 +121,7 @@ impl ApprovalStore {
                 continue;
             };
             // Another connection that waits for this approval is about to use it.
+            // A caller that hangs must not keep the approval from others, so its precedence ends.
             let others = request.connection_id != call.connection_id && request.has_caller();
             if others && now_us < decided.at_us.saturating_add(PRECEDENCE_US) {
                 continue;
@@ -166,6 +171,8 @@ impl ApprovalStore {
         let mut found = Vec::new();
         for id in names {
             match self.request(&id) {
+                // The index is not authenticated; only the sealed request says which call it is
+                // about.
                 Ok(request) if is_same_call(&request, call) => found.push(request),
                 // Its request was removed, or never existed.
                 Err(ApprovalError::Unknown { .. }) => unlink(&folder, &id),
@@ -235,6 +242,7 @@ fn io_error(path: PathBuf, source: io::Error) -> ApprovalError {
 }
 
 fn is_same_call(one: &ApprovalRecord, two: &ApprovalRecord) -> bool {
+    // Requests without a hash would all be the same call.
     !one.call_hash.is_empty() && call_key(one) == call_key(two)
 }
 

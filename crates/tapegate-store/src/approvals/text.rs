@@ -118,6 +118,7 @@ pub(super) fn read_decided(text: &[u8]) -> Option<DecisionFile> {
     let text = |key: &str| raw(key).and_then(string).map(|text| text.into_owned());
     let grant = text("grant")?;
     let used = grant == SPENT;
+    // A grant of a later version may mean something else, so it does not count.
     (used || grant == GRANT).then_some(())?;
     let decided = ApprovalDecision {
         ruling: ApprovalOutcome::of(&text("ruling")?)?,

@@ -45,6 +45,7 @@ impl ApprovalStore {
             return Err(error);
         }
         let logged = log();
+        // The mark stays if the log cannot be written, for the next process that tries.
         if is_marked && logged.is_ok() {
             self.remove(&name);
         }
@@ -60,6 +61,7 @@ impl ApprovalStore {
     ) {
         let Ok(names) = self.names() else { return };
         let mut ids = names.iter().filter_map(|name| name.strip_suffix(UNLOGGED)).peekable();
+        // The usual case, which must not cost a lock.
         if ids.peek().is_none() {
             return;
         }

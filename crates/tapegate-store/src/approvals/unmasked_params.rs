@@ -61,6 +61,8 @@ impl ApprovalStore {
         let mut params = Vec::new();
         let read = folder.file(id, OFlags::RDONLY);
         match read.and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut params)) {
+            // The hash is in the sealed request, so a swapped file cannot show an approver other
+            // params than those that will be sent.
             Ok(_) if self.params_hash(id, &params) == request.params_hash => {
                 Ok(UnmaskedParams::Params(params))
             }

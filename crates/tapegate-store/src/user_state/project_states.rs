@@ -58,6 +58,7 @@ impl ProjectStates {
         let mut text = String::new();
         file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
         let mut lines = text.lines();
+        // The name is only a part of a hash, and a copied note must not redirect another project.
         if lines.next()? != project.to_str()? {
             return None;
         }
@@ -69,6 +70,7 @@ impl ProjectStates {
     pub fn put(&self, project: &Path, state: &Path) -> Result<(), UserStateError> {
         let (project, state) = (canonical_path(project), canonical_path(state));
         let mut folders = self.folders_of(&project);
+        // The folder in use comes last, even if it was used before.
         folders.retain(|known| *known != state);
         folders.push(state);
         let start = folders.len().saturating_sub(FOLDERS_MAX);

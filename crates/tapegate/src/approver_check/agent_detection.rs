@@ -54,6 +54,7 @@ fn find_agent_ancestor() -> Option<String> {
 }
 
 fn parent(pid: u32) -> Option<u32> {
+    // Not `stat`, in which a program's name may contain spaces and parentheses.
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
     line.trim().parse().ok()
@@ -72,6 +73,7 @@ fn agent_of(argv: &[&str]) -> Option<String> {
     if PROGRAMS.contains(&program.as_str()) {
         return Some(program);
     }
+    // A process below a shim is a server or its child, whichever agent started it.
     if program.starts_with("tapegate") {
         let guards = argv.get(1).is_some_and(|verb| ["shim", "wrap"].contains(verb));
         return guards.then(|| format!("tapegate {}", argv[1]));

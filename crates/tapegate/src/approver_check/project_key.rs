@@ -47,6 +47,7 @@ impl KeyArgs {
         match &self.key_file {
             None => require_person(what, &key_alternative()),
             Some(path) => {
+                // In an agent's shell no key counts, so its file is not even read.
                 require_exported_key(what, path, state_folder)?;
                 key_file::check(path, &project_key(state_folder)?)
             }

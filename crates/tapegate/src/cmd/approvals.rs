@@ -208,6 +208,7 @@ fn show(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<E
     let approvals = project.approvals()?;
     let out = &mut args.format.list(out);
     for id in &args.ids {
+        // Before the request is read, so that a decision in between is not missed.
         let watcher = approvals.watch();
         let mut entry = request_lookup::find_request(&project.entries()?, id, &project.state)?;
         while args.wait && view::is_pending(&entry, now_us()) {

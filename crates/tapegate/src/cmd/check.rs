@@ -144,6 +144,7 @@ fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         for path in paths {
             let came = match check_one(args, &path, &mut seen, out) {
                 Ok(came) => came,
+                // One file that cannot be read must not hide the faults of the others.
                 Err(error) => report_failure(args, &path, &error, out)?,
             };
             exit = worse_of(exit, came);
@@ -250,6 +251,8 @@ fn kind(path: &Path, input: &stdin::CheckInput) -> anyhow::Result<FileKind> {
     };
     let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml")
         || input.head().is_some_and(stdin::looks_like_yaml);
+    // By content too: a log may have been copied or renamed. Any line will do, since the first may
+    // be torn.
     if head.split(|byte| *byte == b'\n').any(tapegate_store::activity::is_line) {
         return Ok(FileKind::Activity);
     }

@@ -50,6 +50,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     recorder.arg("record").arg("-o").arg(&tape).args(["--name", "demo", "--quiet"]);
     let if_exists = if args.force { "overwrite" } else { "fail" };
     recorder.args(["--if-exists", if_exists]).arg("--").arg(&us).args(["demo", "--serve"]);
+    // What the agent saw live, to compare with what it sees from the tape.
     let mut live = Vec::new();
     let status = agent::run(recorder, &mut TeeWriter(out, &mut live))?;
     if !status.success() {
@@ -136,6 +137,7 @@ fn fresh_folder() -> anyhow::Result<PathBuf> {
     for attempt in 0..1000 {
         let folder =
             std::env::temp_dir().join(format!("tapegate-demo-{}-{attempt}", std::process::id()));
+        // Never an existing folder: in /tmp, another user could have prepared it.
         match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
             Ok(()) => return Ok(folder),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

@@ -41,6 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         let warnings = search.chosen_state(args.project.config.as_deref())?.warnings(&search);
         warnings.iter().for_each(|message| log.log(VerbosityLevel::Warn, message));
     }
+    // Before the port is bound: the second hub of a folder must not take an address.
     let hub_lock =
         HubLock::acquire(&state, &user_state, args.token_files(&search)).map_err(lock_failure)?;
     warn_of_tokens(&hub_lock, &search, &log);
@@ -78,6 +79,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     // Start watching first: a client may change the policy as soon as the hub announces itself.
     let watch = FileWatch::new(policy_source.files());
     let endpoint = format!("http://{address}");
+    // Last, when the hub can answer: shims connect as soon as they see this.
     hub_lock.publish_endpoint(&endpoint, &tokens).map_err(lock_failure)?;
     let policy = hub.active_policy();
     let (name, profile) = (policy.name(), policy.profile.name());

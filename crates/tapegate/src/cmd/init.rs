@@ -103,6 +103,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         made.warnings.iter().for_each(|warning| terminal_output::warn(warning));
         (starter::with_starter_sections(&made.policy), traffic)
     };
+    // An invalid policy would stop every session of the project.
     check(&text, &traffic)?;
     let mut written = Vec::new();
     if !args.dry_run {

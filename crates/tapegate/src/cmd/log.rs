@@ -107,10 +107,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(if bad > 0 { Exit::Findings } else { Exit::Ok })
 }
 
-/// Prints the log of the project.
 fn print_project(args: &Args, printer: &mut LogPrinter<'_>) -> anyhow::Result<()> {
     let StateChoice { folder, former, .. } = args.state.choice()?;
     report_former_folders(&former);
+    // First, because agents do not show that a session has no policy.
     ungoverned_sessions::warn(&folder, now_us());
     printer.arguments = ArgumentFinder::in_state_folder(&folder);
     let mut follower = LogFollower::new(&folder);

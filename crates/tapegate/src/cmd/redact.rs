@@ -74,6 +74,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let (anomaly_file, beside_output) =
         (tape_writer::anomaly_path(&args.tape), tape_writer::anomaly_path(output));
     if anomaly_file.exists() {
+        // The same secrets may be in frames that are not messages.
         skipped += rewrite(args, &anomaly_file, &beside_output, &redactor)?.skipped_lines;
     } else if args.force && beside_output.symlink_metadata().is_ok_and(|there| there.is_file()) {
         // The file beside the overwritten tape would be taken for this tape's.
@@ -149,6 +150,7 @@ fn rewrite(
         let message = "ends in the middle of an entry";
         terminal_output::warn(&format!("{name}: {message}; its {bytes} byte{s} are left out"));
     }
+    // Before the commit: until then the old tape is untouched.
     if args.in_place && !args.force && !report.skipped.is_empty() {
         let message = format!("`{name}` has lines that are not entries and would be lost");
         let failure = Failure::new(Exit::Findings, message);

@@ -164,7 +164,6 @@ enum HeadingState {
     Printed,
 }
 
-/// Prints rows.
 struct RowPrinter<'p, 'o> {
     args: &'p Args,
     tape: String,

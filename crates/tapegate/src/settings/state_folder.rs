@@ -58,6 +58,7 @@ impl SearchContext<'_> {
             project: Some(project.to_owned()),
             ..StateChoice::from_path(folder)
         };
+        // An explicit choice of the user overrides everything that is remembered.
         if let Some(home) = self.first(&["TAPEGATE_HOME"]) {
             return Ok(StateChoice::from_path(self.folder.join(home)));
         }
@@ -75,6 +76,8 @@ impl SearchContext<'_> {
             if gone.is_none() {
                 gone = last.clone().filter(|state| !is_usable(state) && !state.exists());
             }
+            // A remembered folder comes before any `.tapegate` on the way: an agent can create one
+            // there, but cannot change what is remembered.
             if let Some(state) = last.filter(|state| is_usable(state)) {
                 let state = match &user_state {
                     Ok(own) if is_same(own, &state) => own.clone(),
@@ -93,6 +96,8 @@ impl SearchContext<'_> {
                 Some(own) if bare.is_none() && has_policy(project) => {
                     return Ok(StateChoice { gone, ..chosen(own, project) });
                 }
+                // Without a policy beside it, it counts only if no project above has a remembered
+                // folder.
                 Some(own) if bare.is_none() => bare = Some((project, own)),
                 _ => {}
             }
@@ -119,6 +124,7 @@ impl SearchContext<'_> {
         let above = policy.and_then(Path::parent).filter(|folder| start.starts_with(folder));
         let project = choice.project.as_deref().or(above).unwrap_or(&start);
         let home = self.first(&["HOME"]).map(PathBuf::from);
+        // Everything of the user would belong to that project.
         if home.is_some_and(|home| home.starts_with(project)) {
             return;
         }

@@ -17,6 +17,7 @@ impl SearchContext<'_> {
         if let Some(home) = self.first(&["TAPEGATE_HOME"]) {
             return Ok(self.folder.join(home));
         }
+        // The XDG specification has relative paths ignored.
         let state = self.first(&["XDG_STATE_HOME"]).map(PathBuf::from).filter(|p| p.is_absolute());
         let home = || Some(PathBuf::from(self.first(&["HOME"])?).join(".local/state"));
         match state.or_else(home) {

@@ -82,8 +82,10 @@ impl PolicyTrust {
             TrustStatus::Adopted(how) => *how,
             _ => Acceptance::Tighter,
         };
+        // A tighter text permits nothing that the person has not accepted.
         let by_person = old.is_some_and(|old| old.by_person);
         let kept = self.store_for(path, &file.by_name, (how, by_person), |other| {
+            // A policy that was accepted separately behind a link keeps its own text.
             old.is_some_and(|old| old.texts == other.texts)
         });
         file.policy_load

@@ -43,6 +43,7 @@ impl PolicyNotice {
 
     /// Whether a person should act on it.
     pub(crate) fn is_warning(&self) -> bool {
+        // Every later change may be an agent's, even one that only tightens.
         !matches!(self.kind, NoticeKind::Adopted(Acceptance::FirstUse))
     }
 

@@ -65,6 +65,7 @@ fn later_locations(policy: &PolicyPaths) -> Vec<std::path::PathBuf> {
     };
     let search = SearchContext { folder: folder.to_owned(), ..search };
     let is_it = |place: &Path| paths(place).overlap(policy);
+    // The search ends with the user-wide policy, so it replaces none.
     if search.user_config().is_some_and(|user_wide| is_it(&user_wide)) {
         return Vec::new();
     }

@@ -38,6 +38,7 @@ pub(crate) struct NotedFiles {
 impl PolicyFiles {
     /// The files as they are on disk.
     pub(crate) fn from_disk(path: &Path) -> Self {
+        // A pipe or device in place of the policy would block the start.
         let disk = LocalFiles::regular_only();
         let main = path.to_string_lossy().into_owned();
         Self {
@@ -92,6 +93,7 @@ impl PolicyFiles {
         let text = match self.copy.as_ref()?.get(self.name_of(path)) {
             Some(text) if text.len() <= bytes_max => text,
             Some(_) => return Some(Err(FileError::TooLarge { bytes_max })),
+            // Not from the disk: a text that was never accepted must not join accepted ones.
             None => return Some(Err(FileError::Missing)),
         };
         Some(Ok(OpenedFile { path: path.to_owned(), bytes: text.as_bytes().to_vec() }))
@@ -119,6 +121,8 @@ impl Files for FilesWithoutValues<'_> {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
+        // An unset variable stays unset, so that a fault about it is the same with and without
+        // values.
         self.0.disk.variable(name).map(|_| format!("${{{name}}}"))
     }
 }

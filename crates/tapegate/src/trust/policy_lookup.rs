@@ -24,6 +24,8 @@ impl PolicyTrust {
         let invalid = |reason: String| Failure::new(Exit::Invalid, reason);
         for path in search.config_places() {
             let paths = paths(&path);
+            // A place whose file was deleted still counts if a policy was accepted there. Otherwise
+            // deleting it would bring in the next policy on the way up, or none.
             if SearchContext::is_config(&path)?
                 || self.find_accepted(&paths, &known).map_err(invalid)?.is_some()
                 || !self.accepted_by_link(&paths, &known).map_err(invalid)?.is_empty()

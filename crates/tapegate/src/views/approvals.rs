@@ -160,6 +160,7 @@ pub(crate) fn details(entry: &ApprovalEntry, now_us: i64, zone: &TimeZone) -> St
     line("server", plain(&request.server_id));
     line("method", plain(&request.method));
     line("tool", plain(&request.tool));
+    // The whole of it: a person must not approve what a table has cut off.
     line("arguments", readable_params(&arguments_raw(request, true)));
     if has_more(request) {
         line("params", readable_params(params(request).as_bytes()));
@@ -209,6 +210,8 @@ pub(crate) fn is_masked(request: &ApprovalRecord) -> bool {
 /// A note on what is hidden from the person who decides. A placeholder may stand for any text,
 /// since the agent chooses what looks like a secret.
 fn hidden_note(request: &ApprovalRecord) -> String {
+    // An agent can also write this text itself. Then the count is too high, which only makes the
+    // approver look closer.
     match params(request).matches("[REDACTED").count() {
         0 => String::new(),
         count => format!(
@@ -307,6 +310,7 @@ fn has_more(request: &ApprovalRecord) -> bool {
     };
     let is_usual = |key: &str, value: &[u8]| match key {
         "name" | "arguments" => true,
+        // Anything else in `_meta` may change what a server does, so it is shown.
         "_meta" => has_only(value, &is_usual_meta).unwrap_or(false),
         _ => false,
     };

@@ -38,6 +38,7 @@ impl Write for JsonList<'_> {
         if !self.is_document {
             return self.out.write(bytes);
         }
+        // A write may end anywhere in an object, so only line ends separate objects.
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = line.strip_suffix(b"\n").unwrap_or(line);
             if self.at_start && !text.is_empty() {

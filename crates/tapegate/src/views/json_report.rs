@@ -31,6 +31,7 @@ impl<'a> EarlierReport<'a> {
         }
         let starts = elements(member(text, "starts")?);
         let cases = elements(member(text, "cases")?);
+        // A start whose outcome cannot be read must not count as passed.
         let all_known = starts.iter().all(|start| outcome_of(start).is_some());
         (!starts.is_empty() && all_known).then(|| {
             (Self { started_at: text_member("started_at"), starts, cases }, text_member("run_id"))
@@ -52,6 +53,7 @@ impl<'a> EarlierReport<'a> {
         self.starts.retain(|start| !is_own(start));
         let forgotten = self.starts.len() < count;
         if forgotten {
+            // An unfinished start has one case, which says that it is unfinished.
             self.cases.retain(|case| number_of(case, "start") != Some(number));
         }
         forgotten
@@ -119,6 +121,7 @@ fn write_start(json: &mut JsonWriter, report: &RunReport, start: &ServerStart) {
     json.number("pid", u64::from(start.pid));
     json.number("parent_pid", u64::from(start.parent_pid));
     json.raw("finished", if start.finished { b"true" } else { b"false" });
+    // Its counts are not known, and zeros would look like a result.
     if !start.finished {
         return;
     }
@@ -170,6 +173,7 @@ fn join_cases<'a>(
     let still =
         |case: &&[u8]| !of_same_tape(case) || now.is_still_unused(number_of(case, "number"));
     let mut unused: Vec<&[u8]> = unused_then.into_iter().filter(still).collect();
+    // Otherwise the earlier starts list them, as far as they are still unused.
     if !earlier.starts.iter().any(|start| is_same_tape(start)) {
         unused.extend(unused_now);
     }

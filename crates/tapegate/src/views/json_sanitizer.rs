@@ -66,6 +66,7 @@ fn copy(mut json: &[u8], out: &mut Vec<u8>) {
 }
 
 fn copy_string(string: JsonStr<'_>, out: &mut Vec<u8>) {
+    // Without escapes there can be none, so most strings are copied as they are.
     let lone = string.escaped && string.scalars().any(|code| char::from_u32(code).is_none());
     if lone {
         let letter = |code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);

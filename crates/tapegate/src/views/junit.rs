@@ -24,6 +24,7 @@ pub(crate) fn write(report: &RunReport) -> Vec<u8> {
 pub(crate) fn write_after(report: &RunReport, mut earlier: EarlierSuites) -> Vec<u8> {
     let tape = escaped(&report.tape.to_string_lossy());
     let lists_unused = earlier.keep_unused((report.subject_key(), &tape), &UnusedSet::of(report));
+    // A request is used if any start used it; the earlier suites list what is left.
     let rest = lists_unused.then(|| report.without_unused());
     let report = rest.as_ref().unwrap_or(report);
     let outcome = RunOutcome::worst(earlier.outcomes.iter().copied().chain([report.outcome()]));

@@ -122,6 +122,7 @@ fn outcome(json: &mut JsonWriter, logged: &LoggedEvent) {
         "warn" => (1, (17, "Logged")),
         would if would.starts_with("would_") => (1, (17, "Logged")),
         "redact" | "filter" | "redacted" | "filtered" => (1, (11, "Corrected")),
+        // A decision that this table does not know yet: what happened to the message is certain.
         _ if logged.bool_value("forwarded") == Some(true) => (1, (1, "Allowed")),
         _ => (2, (2, "Blocked")),
     };

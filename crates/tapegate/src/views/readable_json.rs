@@ -44,6 +44,7 @@ fn write(
         text(cursor.string()?, indent, out);
         return Ok(());
     }
+    // The call chooses the depth, and each level is a recursion and an indentation.
     let nests = matches!(kind, JsonKind::Object | JsonKind::Array) && depth < DEPTH_MAX;
     if !nests || is_flat && short.chars().count() <= SHORT_CHARS {
         out.push(format!("{indent}{label}{}", visible_text::value(raw, CHARS_MAX)));

@@ -50,7 +50,6 @@ pub(crate) struct RunReport {
 pub(crate) struct ReportSuite {
     /// What the cases have in common.
     pub(crate) name: String,
-    /// The cases.
     pub(crate) cases: Vec<ReportCase>,
 }
 
@@ -59,7 +58,6 @@ pub(crate) struct ReportSuite {
 pub(crate) struct ReportCase {
     /// What it is about: `tools/call read_file`.
     pub(crate) name: String,
-    /// Its outcome.
     pub(crate) outcome: ReportOutcome,
     /// The rule it violates, if it did not pass.
     pub(crate) rule: Option<Cow<'static, ReportRule>>,
@@ -94,7 +92,6 @@ pub(crate) enum ReportOutcome {
 pub(crate) struct TapePosition {
     /// The message's `seq`, or its line if it has none.
     pub(crate) number: Option<u32>,
-    /// The line.
     pub(crate) line: Option<u64>,
 }
 
@@ -171,8 +168,11 @@ impl RunReport {
         let count = |key: &str| self.counts.iter().find(|(name, _)| *name == key);
         let has = |key| count(key).is_some_and(|(_, count)| *count > 0);
         match self.command {
+            // One failure decides, whatever else was tested.
             _ if any(ReportOutcome::Failed) => RunOutcome::Failed,
             "serve" if any(ReportOutcome::Passed) => RunOutcome::Passed,
+            // Worse than untested: a message that was too large may have been the broken
+            // expectation.
             "serve" if has("unread") => RunOutcome::Unread,
             "serve" => RunOutcome::Untested,
             // Every client initializes and lists, even one that then does nothing.
@@ -219,6 +219,7 @@ impl RunReport {
         match ReportFormat::of(file) {
             ReportFormat::Json => {
                 let (mut earlier, run_id) = json_report::EarlierReport::read(text, command)?;
+                // This start is in the file as unfinished; its result takes that place.
                 let own = self.registered().filter(|own| earlier.remove_start(*own));
                 self.number_after(earlier.starts(), own, run_id)?;
                 Some(json_report::write_after(self, &earlier))
@@ -254,6 +255,7 @@ impl RunReport {
         run_id: Option<String>,
     ) -> Option<()> {
         let start = self.start.as_mut()?;
+        // A report of another run must not add to this one's outcome.
         if start.run_id.is_some() && start.run_id != run_id {
             return None;
         }
@@ -262,7 +264,6 @@ impl RunReport {
     }
 }
 
-/// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReportFormat {
     Json,

@@ -38,6 +38,7 @@ pub(crate) fn write_after(report: &RunReport, mut earlier: EarlierRun<'_>) -> Ve
     let rules = new_rules(&cases, &earlier);
     let place_of = |rule: &ReportRule| {
         let new = rules.iter().position(|known| known.id == rule.id);
+        // Earlier results refer to rules by index, so these keep their places and new ones follow.
         earlier.place_of(&rule.id).or(new.map(|place| earlier.rules.len() + place))
     };
     let written = |rule: &&ReportRule| JsonWriter::item(RULE_DEPTH, |json| write_rule(json, rule));
@@ -112,6 +113,7 @@ fn write_invocation(json: &mut JsonWriter, report: &RunReport) {
         json.text("verdict", report.outcome().as_str(report.command));
         json.number("pid", u64::from(start.pid));
         json.number("parent_pid", u64::from(start.parent_pid));
+        // Its counts are not known, and zeros would look like a result.
         if !start.finished {
             return;
         }

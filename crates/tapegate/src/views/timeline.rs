@@ -19,7 +19,6 @@ pub(crate) struct CallDecision {
     pub(crate) rule: Option<String>,
     /// The person who decided.
     pub(crate) by: Option<String>,
-    /// The reason.
     pub(crate) reason: Option<String>,
 }
 

@@ -11,7 +11,6 @@ const CONTEXT: usize = 3;
 /// The largest alignment table; beyond it, all old lines are removed and all new ones added.
 const CELLS_MAX: usize = 4 << 20;
 
-/// A line of the diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DiffLine {
     Same,
@@ -63,6 +62,7 @@ fn line_text(line: &str) -> String {
 }
 
 fn align(old: &[&str], new: &[&str]) -> Vec<DiffLine> {
+    // Most changes are small; equal ends need no table.
     let head = old.iter().zip(new).take_while(|(one, two)| one == two).count();
     let (old, new) = (&old[head..], &new[head..]);
     let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(one, two)| one == two).count();
@@ -76,6 +76,7 @@ fn align(old: &[&str], new: &[&str]) -> Vec<DiffLine> {
 /// The longest common subsequence of lines, by dynamic programming.
 fn common_subsequence(old: &[&str], new: &[&str]) -> Vec<DiffLine> {
     let width = new.len() + 1;
+    // The table grows with the product of both lengths. A person still sees every line.
     if (old.len() + 1) * width > CELLS_MAX {
         return [vec![DiffLine::Gone; old.len()], vec![DiffLine::New; new.len()]].concat();
     }

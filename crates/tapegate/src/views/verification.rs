@@ -96,7 +96,6 @@ pub(crate) fn summary(report: &VerifyReport) -> String {
     out
 }
 
-/// A note as text.
 pub(crate) fn note_text(sort: &VerifyNoteKind) -> String {
     match sort {
         VerifyNoteKind::Reordered(list) => {

@@ -131,6 +131,7 @@ pub(crate) fn push(out: &mut String, code: u32) {
                 write!(out, "\\u{unit:04x}").ok();
             }
         }
+        // A lone surrogate is not a character, but must be told apart from others.
         None => write!(out, "\\u{code:04x}").unwrap_or_default(),
     }
 }

@@ -72,6 +72,7 @@ impl ApprovalTasks {
         let workflow =
             workflow.ok_or_else(|| format!("there is no workflow `{}`", task_request.workflow))?;
         let mut request = self.request(task_request, workflow)?;
+        // Before approvers are asked: an approval that came after its caller gave up counts once.
         let before = self.approvals.find_earlier_approval(&request, task_request.wall_us);
         if let Some((id, decided)) = before.map_err(|error| error.to_string())? {
             return Ok(OpenedTask::Before { id, by: decided.by });
@@ -80,6 +81,7 @@ impl ApprovalTasks {
         request.params = params.map(|params| {
             redacted_arguments::params(&policy.redaction, workflow, &self.key, params)
         });
+        // A copy with secrets is kept only for calls that approvers cannot judge without it.
         let is_masked = params != request.params.as_deref().map(str::as_bytes);
         let unmasked = params.filter(|_| is_masked);
         let asked = self.approvals.publish_request_once(&request, unmasked);

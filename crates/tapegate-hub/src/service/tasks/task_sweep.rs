@@ -23,6 +23,7 @@ const KEPT: Duration = Duration::from_secs(24 * 3600);
 impl Hub {
     /// Checks the folder whenever it changes or a request expires. Never returns.
     pub(in crate::service) async fn watch_tasks(&self) {
+        // Before the first sweep, so that no change falls in between.
         let watcher = self.tasks.approvals.watch();
         let notifier = watcher.handle().and_then(|handle| handle.try_clone_to_owned().ok());
         let notifier = notifier
@@ -126,6 +127,7 @@ impl Hub {
         }
         let entries = self.tasks.approvals.entries().unwrap_or_default();
         let decided = entries.into_iter().filter(|entry| entry.decided.is_some());
+        // Counters start at zero with each run, so decisions of earlier runs must not count.
         self.tasks.done.borrow_mut().extend(decided.map(|entry| entry.request.id));
         self.sweep();
     }

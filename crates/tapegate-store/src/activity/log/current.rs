@@ -16,7 +16,6 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long to spin before sleeping, and how long each sleep takes.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// The open file.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) file: File,
@@ -30,8 +29,10 @@ pub(super) struct OpenFile {
 
 impl OpenFile {
     pub(super) fn new(folder: &FolderHandle) -> io::Result<Self> {
+        // With O_APPEND, a writer without a lock can mix up lines, but never overwrite them.
         let file = folder.file(CURRENT, OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
         let FileIdentity { device, inode, .. } = FileIdentity::of(&rustix::fs::fstat(&file)?);
+        // No real length, so the end of the file is read before the first write.
         Ok(Self { file, device, inode, bytes: u64::MAX, unended: false })
     }
 
@@ -51,6 +52,7 @@ impl OpenFile {
             }
             let waited = started.get_or_insert_with(Instant::now).elapsed();
             match waited {
+                // The lock is usually free again before a sleep would end.
                 _ if waited < SPIN => std::thread::yield_now(),
                 _ if waited < LOCK_WAIT_MAX => std::thread::sleep(SPIN),
                 _ => return false,

@@ -69,6 +69,7 @@ impl UnsealedLines {
             }
             _ => None,
         };
+        // A line that was moved here must not make every later line look misplaced.
         self.last = if seq < expected { before } else { seq };
         if let Some(step) = step.filter(|_| self.steps.len() < STEPS_MAX) {
             self.steps.push((line, step));

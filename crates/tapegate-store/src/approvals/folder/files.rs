@@ -34,10 +34,12 @@ impl ApprovalStore {
         let handle = self.folder.handle();
         match renameat(&handle, name, &handle, &kept) {
             Ok(()) => {}
+            // Another process has set it aside, and reports it.
             Err(Errno::NOENT) => return Ok(()),
             Err(errno) => return Err(io(errno.into())),
         }
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        // A process that writes forged files without end must not fill this one's memory.
         if refused.len() < REFUSED_MAX {
             refused.push(RefusedFile {
                 id: id.to_owned(),
@@ -88,6 +90,8 @@ impl ApprovalStore {
         match read.and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)) {
             Ok(_) => Ok(Some(Ok(bytes))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // `FolderHandle::file` reports links, pipes and folders in this way. None of ours is
+            // one, so it was placed here.
             Err(error) if error.kind() == io::ErrorKind::Other => {
                 Ok(Some(Err("it is not a regular file")))
             }

@@ -84,6 +84,7 @@ pub(super) fn find_marker(variables: impl Iterator<Item = EnvVariable>) -> Optio
     let text = |word: std::ffi::OsString| word.to_string_lossy().into_owned();
     let known: BTreeMap<String, String> =
         variables.map(|(name, value)| (text(name), text(value))).collect();
+    // An empty variable counts as unset, as everywhere else.
     let value = |name: &str| known.get(name).map(String::as_str).filter(|value| !value.is_empty());
     let marked = MARKS.iter().find(|(name, _)| value(name).is_some());
     let valued = VALUES.iter().find(|(name, wanted, _)| value(name) == Some(*wanted));

@@ -27,6 +27,7 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
     let command = command(args);
     let attempt =
         PersonAttempt { kind: "approval", command: &command, approval_id: whole_id(args) };
+    // Before requests are read, so that an agent is refused whatever it names.
     let authorized = args.key.authorize("deciding about a call", &project.state);
     attempt.log_if_refused(&project.state, authorized)?;
     let entries = project.entries()?;
@@ -61,11 +62,13 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
     for ApprovalEntry { request, .. } in &meant {
         let decided = deciding.decision(request);
         let log = || project.log(&event(request, &decided));
+        // Decided and logged as one step: a command that is killed in between leaves a mark.
         match deciding.approvals.decide_and_log(&request.id, &decided, log) {
             Ok(logged) => {
                 logged.err().iter().for_each(warn_of_log);
                 print_decision(args.format, request, decided, out)?;
             }
+            // The others are still decided; each request stands for itself.
             Err(error) => exit = deciding.report(request, error),
         }
     }

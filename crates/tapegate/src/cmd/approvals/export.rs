@@ -33,6 +33,7 @@ pub(super) fn run(project: &Project, path: &str) -> anyhow::Result<Exit> {
     }
     let key = project_key(&project.state)?;
     let failed = |error| Failure::new(Exit::Io, format!("cannot write `{path}`: {error}"));
+    // Never over an existing file, whose owner or mode could be another.
     let options = File::options().write(true).create_new(true).mode(0o600).clone();
     options.open(path).and_then(|mut file| file.write_all(key.bytes())).map_err(failed)?;
     terminal_output::info(&format!(

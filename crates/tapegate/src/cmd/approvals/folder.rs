@@ -41,6 +41,7 @@ impl Project {
 
     /// All requests. Files that were set aside are reported and logged.
     pub(super) fn entries(&self) -> Result<Vec<ApprovalEntry>, Failure> {
+        // A list must not create folders and keys for projects that never held a call.
         let found = ApprovalStore::open_existing_project(&self.user_state, &self.state);
         let Some(approvals) = found.map_err(failure)? else { return Ok(Vec::new()) };
         approvals.remove_left_over();

@@ -45,6 +45,7 @@ pub(super) fn find_request(
     let now = now_us();
     let waiting: Vec<&ApprovalEntry> =
         meant.iter().copied().filter(|entry| is_pending(entry, now)).collect();
+    // A short prefix usually means a call that waits, not one of last week.
     let meant = if waiting.is_empty() { meant } else { waiting };
     match &meant[..] {
         [] => {

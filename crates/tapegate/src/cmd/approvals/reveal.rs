@@ -47,6 +47,7 @@ pub(super) fn run(args: &Args, project: &Project) -> anyhow::Result<Exit> {
             terminal_output::info("nothing was shown");
             return Ok(Exit::Findings);
         }
+        // Logged first: masked values are never shown without a trace.
         project.log(&event(&request, &by)).map_err(|error| {
             let message = format!("nothing is shown, because this cannot be logged: {error}");
             Failure::new(Exit::Io, message)
@@ -64,6 +65,7 @@ fn check_may_see(
 ) -> Result<(), Failure> {
     let at_us = approvals.asker_now_us(request, now_us());
     let decided = ApprovalDecision {
+        // The caller cannot approve their own call, but may deny it, and so may see it.
         ruling: ApprovalOutcome::Denied,
         by: by.to_owned(),
         at_us,

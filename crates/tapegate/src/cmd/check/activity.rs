@@ -33,6 +33,8 @@ pub(super) fn check(
         let text = match stdin.take() {
             Some(stdin) => Ok(stdin),
             None => match is_current(file) {
+                // Opened when the files were listed: a rotation since then must not change what is
+                // checked.
                 true => current.take().map_or_else(|| activity::open_file(file), Ok),
                 false => activity::open_file(file),
             },
@@ -84,6 +86,8 @@ fn open_log(path: &Path) -> anyhow::Result<OpenedLog> {
             None => return Ok((found, None)),
             Some(file) => activity::open_file(file),
         };
+        // The current file may have been rotated between listing and opening it; then a file would
+        // be checked twice or not at all.
         let by_now = files(path)?;
         if by_now == found {
             let name = found.last().map_or(path, PathBuf::as_path).display();

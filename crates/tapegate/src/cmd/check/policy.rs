@@ -37,6 +37,7 @@ pub(super) fn check(
     findings.extend(policy.as_ref().and_then(find_unsent_telemetry));
     let report = FindingsReport { kind: "policy", main: &main, list: &findings, sources: &sources };
     if path != Path::new("-") {
+        // A valid file may still not be what sessions use.
         trust::warn_if_not_in_force(path);
     }
     match args.format {

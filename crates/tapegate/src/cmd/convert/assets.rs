@@ -80,10 +80,13 @@ impl AssetSink for AssetFolder {
             let path = self.path.join(&name);
             match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(mut file) => {
+                    // Before writing, so that a file that is cut off by a full disk is removed
+                    // again.
                     self.written.push(path);
                     file.write_all(bytes)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    // The same text was written by an earlier conversion, and can be shared.
                     if !file_has_contents(&path, bytes) {
                         continue;
                     }

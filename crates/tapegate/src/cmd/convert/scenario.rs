@@ -35,6 +35,7 @@ pub(super) fn convert(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> 
     };
     let (index, mut bodies) = open(args)?;
     let (converted, text, folder) = convert_to_fit(args, &index, &mut *bodies)?;
+    // Read back before it is written: a scenario that does not load is worse than none.
     readback::check(&args.output, &converted.document, &text, (&folder, args.strict_001))?;
     folder.sync().with_context(|| format!("cannot write `{}.assets`", args.output.display()))?;
     match document {
@@ -44,6 +45,7 @@ pub(super) fn convert(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> 
             document.commit().map_err(open_failure)?;
         }
     }
+    // Only now: if the scenario could not be written, its assets are removed again.
     folder.commit();
     print_summary(args, &converted.summary, text.len(), out)?;
     Ok(Exit::Ok)

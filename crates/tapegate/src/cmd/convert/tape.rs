@@ -149,10 +149,12 @@ fn translate(
     }
     let (done, asides) = translator.finish(&mut tape);
     let parts = [beside_output, meta_path(output)];
+    // Files that existed before are not ours to remove.
     let new: Vec<&PathBuf> = parts.iter().filter(|path| path.symlink_metadata().is_err()).collect();
     let written = anomaly_file
         .commit()
         .and_then(|()| write_side_files(output, &asides, args.force))
+        // The tape last: readers that find it must find what belongs to it.
         .and_then(|()| Ok(tape.commit().map_err(open_failure)?));
     if written.is_err() {
         // Without the tape, the files beside it are useless.

@@ -54,6 +54,7 @@ impl<'a> GateDemo<'a> {
         shim.stderr(std::process::Stdio::null());
         let mut seen = Vec::new();
         let status = std::thread::scope(|scope| {
+            // Beside the agent, which waits for its held call.
             let person = scope.spawn(|| self.approve());
             let status = agent::run(shim, &mut super::TeeWriter(out, &mut seen));
             person.join().ok();

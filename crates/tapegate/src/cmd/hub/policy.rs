@@ -73,7 +73,6 @@ impl PolicySource {
         self.files.borrow().clone()
     }
 
-    /// Loads the policy.
     pub(super) fn load(&self) -> HubPolicyLoad {
         let path = match self.find() {
             Ok(Some(path)) => path,
@@ -84,6 +83,7 @@ impl PolicySource {
         };
         let moment = if self.started.get() { LoadTrigger::Reload } else { LoadTrigger::Start };
         let governing = self.trust.load(&path, self.wanted, &self.key, moment);
+        // Only at the start: a running hub keeps its policy in any case.
         if self.required
             && moment == LoadTrigger::Start
             && let Err(failure) = governing.require_stored()
@@ -94,6 +94,8 @@ impl PolicySource {
         let TrustedPolicy { policy_load: found, texts: files_by_path, variables, .. } = governing;
         let ShimPolicyLoad { rule, faults, mut warnings, files } = found;
         warnings.extend(self.unreported_notice(notice));
+        // Until a policy was in force, each attempt counts as a start, which has none to fall back
+        // on.
         self.started.set(self.started.get() || rule.is_some());
         let main = path.to_string_lossy().into_owned();
         let mut texts =

@@ -119,6 +119,7 @@ fn read(
     for (name, entry) in entries {
         let known =
             |one: &ConfiguredServer| one.config == path && one.scope == scope && one.name == name;
+        // One file can be reached through two entries of the table.
         if found.servers.iter().any(known) {
             continue;
         }
@@ -155,12 +156,14 @@ fn load(path: &Path) -> Result<Option<String>, String> {
     let about = match fs::metadata(path) {
         Ok(about) => about,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            // A broken link means that a config is missing, which its user wants to know.
             let is_link = path.symlink_metadata().is_ok();
             return if is_link { Err("a link to nothing".to_owned()) } else { Ok(None) };
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
+    // Reading a pipe or device could block or have side effects.
     if !about.is_file() {
         return Err("not a regular file".to_owned());
     }

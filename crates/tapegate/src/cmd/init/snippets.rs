@@ -9,7 +9,6 @@ use super::clients::{ConfigScope, ConfiguredServer, EntryStyle, ServerTarget};
 
 /// The paths that snippets refer to.
 pub(super) struct SnippetPaths {
-    /// This binary.
     pub(super) binary: PathBuf,
     /// Whether the plain command name resolves to this binary.
     pub(super) is_on_path: bool,
@@ -105,6 +104,7 @@ fn shim(server: &ConfiguredServer, paths: &SnippetPaths) -> Vec<String> {
     // A project config is shared, so it must not contain a path that exists only on this machine.
     let is_shared = server.scope == ConfigScope::Project && paths.is_on_path;
     let binary = if is_shared { "tapegate".to_owned() } else { paths.binary.display().to_string() };
+    // Always: agents do not show that a server runs without a policy.
     let mut argv = vec![binary, "shim".to_owned(), "--require-policy".to_owned()];
     if let Some(policy) = policy_for(server, paths) {
         argv.extend(["--config".to_owned(), policy]);
@@ -226,7 +226,6 @@ fn json_list(texts: &[String]) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// Quotes a word for a shell.
 pub(super) fn quote_for_shell(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), |word| word.into_owned())
 }

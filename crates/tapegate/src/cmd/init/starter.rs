@@ -76,6 +76,7 @@ pub(super) fn write(servers: &[ConfiguredServer]) -> String {
     let mut out = HEAD.to_owned();
     let mut ids: Vec<&str> = servers.iter().map(|server| server.id.as_str()).collect();
     ids.sort_unstable();
+    // Several clients may name the same server.
     ids.dedup();
     for id in ids {
         let mut clients: Vec<&str> =

@@ -69,6 +69,7 @@ impl ArgumentFinder {
             Some(tape) => tape,
             None => self.open(session),
         };
+        // Each open tape holds a descriptor and an inotify watch.
         if self.tapes.len() >= TAPES_MAX {
             self.tapes.pop_front();
         }
@@ -102,6 +103,8 @@ impl TapeCalls {
                 self.by_seq.insert(self.seq, arguments);
             }
             if self.by_seq.len() > CALLS_MAX {
+                // Events come roughly in the order of the tape, so old calls are not asked for
+                // again.
                 self.by_seq.pop_first();
             }
         }

@@ -14,6 +14,7 @@ use crate::terminal_output;
 pub(super) fn warn(folder: &Path, now_us: i64) {
     let mut today = Vec::new();
     write_rfc3339(&mut today, now_us, SubSecond::Micros);
+    // In UTC, as the timestamps of the log are.
     let today = String::from_utf8_lossy(&today[..today.len().min(10)]).into_owned();
     let message = match count(folder, &today) {
         0 => return,

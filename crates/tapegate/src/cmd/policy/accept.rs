@@ -80,6 +80,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Invalid, message).into());
     };
     let accepted = trust.accepted(&path);
+    // A policy that was only found on first use still needs a person, even if its text is the same:
+    // telemetry stays off until then.
     if let Ok(Some(accepted)) = &accepted
         && accepted.texts == texts
         && accepted.by_person
@@ -106,6 +108,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         writeln!(out, "`{}` replaces `{other}` here", visible_text::path(&path))?;
     }
     show(accepted.as_ref(), before.as_ref(), &texts, &rule, (&path, &state), out)?;
+    // The question goes to the terminal itself, and must come after what it is about.
     out.flush()?;
     let confirm = || attempt.log_if_refused(&state, approver_check::confirm("Accept this policy?"));
     if !args.key.is_given() && !confirm()? {
@@ -113,6 +116,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         return Ok(Exit::Findings);
     }
     let how = Acceptance::Person;
+    // The texts that were shown, not the file: it may have changed while the person read.
     trust.store(&path, &texts, how, true).map_err(|reason| Failure::new(Exit::Io, reason))?;
     let hash = trust.accepted(&path).ok().flatten().map(|one| one.hash()[..16].to_owned());
     let message = format!(
@@ -161,6 +165,7 @@ fn forget_acceptance(
     let command =
         format!("{} {}", args.key.command_text("policy accept --forget"), visible_text::path(path));
     let attempt = attempt(&command);
+    // Forgetting loosens too: the next start would trust whatever the file says.
     attempt.log_if_refused(state, args.key.authorize("forgetting a policy", state))?;
     let question = format!("Forget the accepted version of `{}`?", visible_text::path(path));
     let confirm = || attempt.log_if_refused(state, approver_check::confirm(&question));

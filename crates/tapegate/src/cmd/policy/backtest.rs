@@ -182,6 +182,7 @@ pub(super) fn find_loosened(
         let walk = BacktestRun { tape, number, terms: &after, before: Some(&before), show: &[] };
         walk.run(&mut tally, &mut outline, &mut |_| Ok(()))?;
     }
+    // A hold is stricter than forwarding, but still lets a person permit the call.
     let strictness = |stand: &PolicyOutcome| match stand.word {
         "forward" | "pass" => 0,
         "hold" => 1,

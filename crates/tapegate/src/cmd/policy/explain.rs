@@ -118,6 +118,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let server = policy_loader::server(args.server_id.as_deref(), policy);
     let principal = args.who.principal(policy);
     let wall_us = args.at.unwrap_or_else(|| Clock::start().now().wall_us);
+    // The judge of the shim itself, so that the explanation cannot differ from the decision.
     let judge = PolicyJudge { policy: Some(policy), profile, source: server, explains: true };
     let mut state = SessionState::new(principal);
     let (name, arguments, bytes);

@@ -157,6 +157,7 @@ fn observe_tape(
             traffic.observe(server, session, message.from, &message.msg);
         }
     }
+    // Requests without an answer must not be paired with answers of the next tape.
     traffic.end_tape();
     if entries == 0 {
         let message_text = format!("`{}` is not a tape: nothing in it is an entry", path.display());

@@ -74,6 +74,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let found = match policy_loader::path(args.config.as_deref())? {
+        // Without its lock, which this command may be about to repair.
         Some(path) => Some(policy_loader::read_unpinned(path)?),
         None => None,
     };
@@ -103,6 +104,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         shadows: find_shadows(&merge_lock(&learnt, &old)),
     };
     let text = lock.write();
+    // An equal text is not written again: shims would log that the file was touched.
     let written =
         lock != old && input::read_to_string(&path, LOCK_BYTES_MAX).ok().as_deref() != Some(&text);
     if written {

@@ -28,6 +28,7 @@ pub(super) struct LoadedPolicy {
 /// The named policy, or else the nearest one.
 pub(super) fn nearest(named: Option<&Path>) -> anyhow::Result<LoadedPolicy> {
     let found = read(nearest_path(named, BY_CONFIG)?)?;
+    // Commands use the file, sessions the accepted copy; a difference would mislead the user.
     trust::warn_if_not_in_force(&found.path);
     if let Some(gone) = governing_without_file(named)? {
         terminal_output::warn(&format!(

@@ -90,6 +90,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut ran = Vec::new();
     for (path, suite) in files.iter().zip(suites) {
         let place = args.policy(path, &suite, &mut policies)?;
+        // Rules can depend on the time; all cases of a file see the same.
         let now_us = clock.now().wall_us;
         let policy = &policies[place].policy;
         let done = |case: TestCase| (cases::run(&case, policy, now_us), case);
@@ -151,6 +152,7 @@ impl Args {
             (None, None) if beside.is_file() => beside,
             (None, None) => policy_loader::nearest_path(None, policy_loader::BY_CONFIG)?,
         };
+        // Several test files share a policy; its faults are printed once.
         if let Some(index) = known.iter().position(|found| found.path == path) {
             return Ok(index);
         }
@@ -200,6 +202,7 @@ fn reached_rules<'r>(ran: impl Iterator<Item = &'r TestedFile>) -> BTreeSet<&'r 
     let cases = ran.flat_map(|ran| &ran.cases);
     let calls = cases.flat_map(|(came, _)| came.judgement.all_calls());
     let decisions = calls.filter_map(|call| call.decision.as_ref());
+    // A hidden tool is refused before any rule is looked at.
     let past = decisions.filter(|decision| decision.gate != GateName::Visibility);
     past.map(|decision| decision.rule.as_deref().unwrap_or(DEFAULT)).collect()
 }

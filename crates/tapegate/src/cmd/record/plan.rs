@@ -97,6 +97,7 @@ impl RecordPlan {
             IfExistsArg::Overwrite => OnExisting::Overwrite,
             IfExistsArg::Fail => OnExisting::Refuse,
         };
+        // A tape that is in use or of another kind must not cost the session its recording.
         let opened = match self.open_at(path.clone(), existing)? {
             Err(
                 error @ (OpenError::Exists { .. }

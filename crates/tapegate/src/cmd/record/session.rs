@@ -30,9 +30,11 @@ pub(super) fn run(plan: RecordPlan) -> anyhow::Result<Exit> {
         upstream: &plan.upstream,
         headers: &headers,
         http: plan.wire.http.as_deref(),
+        // A recorder changes nothing: the server has the same environment as without it.
         without: Vec::new(),
         message_bytes_max: plan.wire.max_message_bytes,
         patience: ShutdownTimeouts::default(),
+        // Most clients hide standard error, so its last lines are shown if the server dies.
         keeps_stderr: true,
         quiet: verbosity::is_quiet(),
     };
@@ -43,7 +45,6 @@ pub(super) fn run(plan: RecordPlan) -> anyhow::Result<Exit> {
     }
 }
 
-/// A session that is recorded.
 struct RecordSession<'a> {
     plan: &'a RecordPlan,
     tape: Option<SharedTape>,
@@ -97,6 +98,7 @@ fn finish_session(
         terminal_output::error(&format!("the session was stopped: {error}"), Some(hint));
         return Exit::Io;
     }
+    // A tape that was lost earlier has been reported above.
     if let (Err(error), None) = (closed, session.tape_error()) {
         terminal_output::error(&error.to_string(), None);
         return Exit::Io;

@@ -54,6 +54,8 @@ impl ReplayPlan {
         report_files::check_report_paths(&args.report, &args.recording, "tape")?;
         let signer = Signer::new(args.ignore.clone());
         let mut tape = load(&args.recording, &signer, verbosity::is_quiet())?;
+        // Before the player sees the index, so that requests of other sessions do not count as
+        // unused.
         choose_session(&mut tape.index, &args)?;
         let redactor = redactor(&tape.index, args.redact_key_file.clone(), verbosity::is_quiet())?;
         Ok(Self { args, tape, redactor, upstream, signer })

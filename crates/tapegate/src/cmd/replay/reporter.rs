@@ -91,6 +91,7 @@ impl ReplayReporter {
             return;
         }
         self.warnings += 1;
+        // A client that loops would fill its own log with our warnings.
         match self.warnings.cmp(&WARNINGS_MAX) {
             std::cmp::Ordering::Less => terminal_output::warn(message),
             std::cmp::Ordering::Equal => {

@@ -35,6 +35,7 @@ pub(super) fn run(plan: ReplayPlan) -> anyhow::Result<Exit> {
     let clock = Clock::start();
     let copy = tape_copy::open(&plan, clock)?;
     let options = plan.options();
+    // Before anything is played: a start that is killed must be in the report.
     let registration = register(&plan.args, clock)?;
     let ReplayPlan { args, tape, upstream, .. } = plan;
     let runtime = runtime::start()?;
@@ -168,6 +169,7 @@ fn finish_session(
             verbosity::is_quiet(),
         )?;
     }
+    // After the report is written, which has the failure too.
     if let Some(failure) = broken {
         return Err(failure.into());
     }

@@ -26,6 +26,7 @@ const COMMIT_EVERY: u64 = 256;
 /// Opens the new tape, if one was requested.
 pub(super) fn open(plan: &ReplayPlan, clock: Clock) -> anyhow::Result<Option<SharedTape>> {
     let Some(path) = &plan.args.record_to else { return Ok(None) };
+    // With --force, opening it would truncate the tape that is played.
     if is_same_file(&plan.args.recording, path) {
         let words = "--record-to names the tape being played, which is never changed";
         return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
@@ -92,6 +93,7 @@ pub(super) fn finish(
         let event = RelayEvent::Played { lane, from, bytes, resumed, provenance };
         session.feed(at, event, &mut |_| {});
         fed += 1;
+        // Nothing is sent here, so entries may be written together; memory stays bounded.
         if fed.is_multiple_of(COMMIT_EVERY) && done.is_ok() {
             done = session.commit();
         }

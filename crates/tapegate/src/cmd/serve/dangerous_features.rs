@@ -23,6 +23,7 @@ pub(super) struct DangerousFeature {
 pub(super) fn find(scenario: &Scenario) -> Vec<DangerousFeature> {
     let mut found = Vec::new();
     found.extend(log(&scenario.logging.output));
+    // Phases inherit from it, so the same item turns up again; duplicates are removed below.
     state(&scenario.baseline, "the server", &mut found);
     for phase in &scenario.phases {
         state(&phase.state, &format!("phase `{}`", phase.name), &mut found);

@@ -70,6 +70,7 @@ impl ServeObserver {
                 EngineNote::Asked { id, method } => {
                     judge.borrow_mut().note_client_request(session, id, method)
                 }
+                // A message that was not read may have broken an expectation.
                 EngineNote::Unread => self.note_oversize(1),
                 _ => {}
             }
@@ -83,6 +84,7 @@ impl ServeObserver {
     /// Changes the log settings from now on, except the output.
     pub(super) fn set_logging(&self, logging: &LogSettings) {
         let mut log = self.log.borrow_mut();
+        // The output was checked and opened at the start, and stays.
         let output = log.logging.output.clone();
         log.logging = LogSettings { output, ..logging.clone() };
     }

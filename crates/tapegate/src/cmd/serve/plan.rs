@@ -146,6 +146,7 @@ impl ScenarioOrigin {
         if let (Some(scenario), Some(scope)) = (&mut found.scenario, args.state_scope) {
             scenario.server.scope = scope.into();
         }
+        // At each load, because a reload may bring in a handler that runs programs.
         let dangers = found.scenario.as_ref().filter(|_| !args.allow_external_handlers);
         let dangers: Vec<Finding> =
             dangers.into_iter().flat_map(dangerous_features::find).map(error).collect();
@@ -156,7 +157,6 @@ impl ScenarioOrigin {
         found
     }
 
-    /// Reads the scenario.
     pub(super) fn read(&self, library: Option<&Path>) -> ServedScenario {
         let disk = match self {
             Self::Library(name) => {

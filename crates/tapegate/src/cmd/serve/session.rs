@@ -35,6 +35,7 @@ pub(super) fn run(plan: ServePlan) -> anyhow::Result<Exit> {
     let observer = Rc::new(observer(&plan)?);
     let engine = Rc::new(RefCell::new(engine(&plan, clock, &observer)));
     let ServePlan { args, origin, files, .. } = plan;
+    // Before anything is served: a start that is killed must be in the report.
     let registration = register(&args, &origin, observer.verdict().as_ref(), clock)?;
     let runtime = runtime::start()?;
     let _inside = runtime.enter();
@@ -201,6 +202,7 @@ fn finish_session(
         )?;
     }
     Ok(match (judged, failure, cause) {
+        // The verdict comes before the signal: over HTTP a signal is the normal end of a server.
         (Some(ExpectationOutcome::Broken), ..) => Exit::Diverged,
         (_, Some(_), _) => Exit::Aborted,
         (Some(ExpectationOutcome::Untested), ..) => Exit::Findings,

@@ -36,6 +36,7 @@ impl SessionCounters {
             *count += 1;
             return;
         }
+        // The peer chooses the method. Each new one would be another time series at the hub.
         let known = self.messages.len() < METHODS_MAX && key.1.len() <= METHOD_BYTES_MAX;
         let key = if known { key } else { (direction, OTHER.to_owned()) };
         *self.messages.entry(key).or_default() += 1;
@@ -62,6 +63,7 @@ impl SessionCounters {
 
     /// The counts in the form of a heartbeat.
     pub(super) fn counters(&self) -> Counters {
+        // These are totals since the start, so a lost heartbeat loses no count.
         let messages = self.messages.iter().map(|((direction, method), count)| MessageCount {
             direction: *direction,
             method: method.clone(),

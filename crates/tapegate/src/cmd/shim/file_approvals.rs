@@ -126,6 +126,7 @@ impl FileApprovals {
             clock,
             notify: Notify::new(),
         }));
+        // A command that was killed may have left a decision that no log has yet.
         approval_service.0.log_unlogged();
         approval_service
     }
@@ -133,6 +134,7 @@ impl FileApprovals {
     /// Watches for decisions; never returns.
     pub(super) async fn run(&self) {
         let Ok(approvals) = &self.0.approvals else { return std::future::pending().await };
+        // Before the first look at the folder, so that a decision in between wakes the loop.
         let watcher = approvals.watch();
         let notifier = watcher.handle().and_then(|fd| fd.try_clone_to_owned().ok());
         let notifier =
@@ -198,6 +200,7 @@ impl FileApprovalsInner {
 
 /// Waits until the folder may have changed.
 async fn folder_changed(watcher: &FolderWatcher, notifier: Option<&StreamPort>) {
+    // The content does not matter: each wake-up looks up every open request.
     let mut news = [0; 4096];
     match (notifier, watcher.pause()) {
         (Some(notifier), None) if notifier.read(&mut news).await.is_ok_and(|bytes| bytes > 0) => {}

@@ -61,6 +61,7 @@ pub(super) async fn run(plan: ShimPlan, hub_address: HubAddress) -> anyhow::Resu
     };
     let hang_up = Arc::new(Notify::new());
     let (stop, stopped) = mpsc::channel(1);
+    // Before the wait for the hub, which may take half a minute.
     let mut signals = Signals::listen()?.with_reload(Arc::clone(&hang_up)).with_stop(stopped);
     let joined = tokio::select! {
         joined = join(&client) => joined,
@@ -87,6 +88,7 @@ pub(super) async fn run(plan: ShimPlan, hub_address: HubAddress) -> anyhow::Resu
         return refuse_to_start(&plan, FailureKind::Policy, failure).await;
     }
     let (plan, sink, mail) = use_hub_state_dir(plan, &snapshot, &rule, &client);
+    // Only now is it known whether the hub's state folder is used.
     if let Err(failure) = session::check_folders(&plan, &rule) {
         return refuse_to_start(&plan, FailureKind::State, failure).await;
     }
@@ -143,9 +145,12 @@ impl HubSession {
             exit = serve(plan, &upstream, signals, &mut guard) => exit,
             never = besides => match never {},
         };
+        // Events first: a hub that shuts down waits only for shims that have not reported their
+        // end.
         if let Some(mail) = mail {
             mail.last().await;
         }
+        // A hub that does not hear this notices the end when the lease is over.
         tokio::time::timeout(FAREWELL, pulse.report_end(exit.as_ref().ok())).await.ok();
         exit
     }
@@ -170,6 +175,7 @@ async fn handle_missing_hub(
         true => format!("{}; `{}` is not read: agents can read it", no_hub_hint(), old.display()),
     };
     log_failure(plan, FailureKind::Hub, &message_text);
+    // Over HTTP there is no listener yet, so no client has sent anything.
     if plan.args.http.is_none() {
         let (message, exit) =
             (start_failure::shorten_reason(&message_text, Some(&hint)), Exit::Transport);
@@ -187,7 +193,6 @@ async fn handle_missing_hub(
     Err(Failure::new(Exit::Transport, message_text).hint(hint).into())
 }
 
-/// Loads the policy of a snapshot.
 pub(super) fn load(snapshot: &Snapshot, plan: &ShimPlan) -> ShimPolicyLoad {
     let theirs = snapshot.profile.map(Profile::from);
     let profile = stricter_of(theirs, plan.wanted);
@@ -205,8 +210,10 @@ pub(super) fn load(snapshot: &Snapshot, plan: &ShimPlan) -> ShimPolicyLoad {
     for (path, text) in &snapshot.files {
         held = held.with_file(path, text.as_bytes());
     }
+    // The hub's variables, not ours: the policy must mean the same for every shim.
     held.variables.extend(snapshot.env.clone());
     let theirs = snapshot.own_files.iter().map(PathBuf::from);
+    // Calls must not name the token files of either side.
     let own: Vec<PathBuf> = plan.own_files.iter().cloned().chain(theirs).collect();
     let telemetry = TelemetryStatus::LeftToHub;
     let options = ShimPolicyOptions { wanted: profile, key: &plan.key, own_files: &own, telemetry };
@@ -231,6 +238,7 @@ fn use_hub_state_dir(
     rule: &ShimPolicy,
     client: &Arc<HubClient>,
 ) -> (ShimPlan, EventSink, Option<EventUploader>) {
+    // The policy is the hub's, so tapes and requests name its file.
     plan.config = snapshot.config_path.as_ref().map(PathBuf::from);
     let own = plan.state.clone();
     let theirs = snapshot.state_folder.as_ref().map(PathBuf::from);

@@ -86,6 +86,7 @@ impl ShimJournal {
     /// Sets the redactor and the profile used from now on.
     pub(super) fn mask(&self, masking: Option<Redactor>, profile: Profile) {
         let mut inner = self.inner();
+        // A line that was masked by the old rules must not become a template for new ones.
         (inner.masking, inner.profile, inner.last) = (masking, profile, None);
     }
 
@@ -129,6 +130,7 @@ impl ShimJournal {
             ..event
         };
         inner.append(event, printed);
+        // Commit now: there may be no further message whose commit would write it.
         if let Err(message) = inner.commit() {
             inner.log.log(VerbosityLevel::Error, &message);
         }
@@ -182,6 +184,7 @@ impl JournalInner {
         }
         let approval_id = hold_id.and_then(|hold_id| match note.kind {
             NoteKind::HoldOpened { .. } => self.approvals.get(&hold_id).cloned(),
+            // Every other note about a hold is its last.
             _ => self.approvals.remove(&hold_id),
         });
         let listed = match &note.kind {
@@ -239,6 +242,7 @@ impl JournalInner {
     fn log_similar_note(&mut self, note: &Note<'_>) -> bool {
         let alike = self.last.as_ref().is_some_and(|last| last.is_like(note));
         let Some(log) = self.sink.log() else { return false };
+        // At this level each call is also printed, which needs the whole event.
         if !alike || self.log.is_enabled(VerbosityLevel::Info) {
             return false;
         }

@@ -81,6 +81,8 @@ pub(super) struct HubAddress {
 impl ShimPlan {
     /// Makes the plan for a command line.
     pub(super) fn new(args: Args) -> anyhow::Result<Self> {
+        // A wrong setting does not end the start here. Agents show no reason for a server that
+        // exits, so a shim must run and answer with it.
         let mut faults = SettingsFaults::default();
         let nowhere = SearchContext { folder: PathBuf::from("/"), variable: &|_| None };
         let search =
@@ -113,6 +115,7 @@ impl ShimPlan {
         };
         let unknown_variables = environment::unknown(std::env::vars_os());
         faults.unwrap_or(environment::require_known(&unknown_variables), ());
+        // The strict fallback: a misspelt value must not turn the requirement off.
         let policy_required = faults.unwrap_or(search.policy_required(args.require_policy), true);
         let wanted = faults.unwrap_or(search.profile(args.project.profile), None);
         Ok(Self {
@@ -128,6 +131,7 @@ impl ShimPlan {
             server_id,
             state,
             folder: search.folder.to_string_lossy().into_owned(),
+            // Chosen before the tape is opened, so that the first events name it too.
             session_id: tapes::session_id(&connection_id, clock.now()),
             connection_id,
             key: RedactionKey::for_tape(redaction::random()?),
@@ -154,6 +158,7 @@ impl ShimPlan {
             return Ok(StartPolicy { rule, files: Vec::new(), notices: Vec::new() });
         };
         let governing = self.trust.load(path, self.wanted, &self.key, LoadTrigger::Start);
+        // Otherwise each start would be a first use, and trust whatever an agent has written.
         if self.policy_required {
             governing.require_stored()?;
         }

@@ -79,6 +79,8 @@ impl PolicyReloader<'_> {
     fn load(&self, path: &Path, watch: &mut FileWatch, changed: Option<BTreeSet<PathBuf>>) {
         let plan = self.plan;
         let governing = plan.trust.load(path, plan.wanted, &plan.key, LoadTrigger::Reload);
+        // The new text may name other Cedar files. Watch them even if it is rejected, so that a
+        // correction there is noticed.
         watch.add_files(governing.policy_load.files.clone());
         // The accepted copies are watched too, but other processes write them.
         let is_written = |path: &PathBuf| governing.texts.contains_key(&*path.to_string_lossy());
@@ -125,6 +127,8 @@ impl PolicyReloader<'_> {
         let found = governing.policy_load;
         let same =
             found.rule.as_ref().is_some_and(|rule| in_force.as_deref() == Some(rule.version()));
+        // A policy that does not load goes through `apply` too, which reports it. So does a SIGHUP
+        // without a change, since its sender looks for the line in the log.
         let is_taken = found.rule.is_none() || requested || !same;
         if is_taken {
             self.apply(found);
@@ -134,6 +138,7 @@ impl PolicyReloader<'_> {
                 self.note_acceptance(&notice);
             }
             Some(_) => {}
+            // The file is as accepted again, so the same change is reported if it comes back.
             None => drop(self.reported.take()),
         }
         is_taken
@@ -172,9 +177,12 @@ impl PolicyReloader<'_> {
                 .for_each(|message| self.journal.print_message(VerbosityLevel::Error, message));
             return self.note_refused(&policy_load.faults);
         };
+        // Nothing awaits between these two lines: no call may be decided by one policy and masked
+        // in the log by another.
         self.policy_handle.set(rule.active_policy.clone());
         self.journal.mask(rule.masking.clone(), rule.active_policy.profile);
         self.note_policy(&rule, "reloaded");
+        // Cedar's parser and validator are megabytes of code that only loading needs.
         if rule.uses_cedar() {
             memory::release_code();
         }

@@ -47,6 +47,7 @@ const SERVER_ENDED_HINT: &str = "run the server's command in a terminal to see w
 /// Runs the session until it ends.
 pub(super) fn run(mut plan: ShimPlan) -> anyhow::Result<Exit> {
     let runtime = runtime::start()?;
+    // Wrong settings come first: everything below may rest on their fallbacks.
     if let Some(failure) = plan.settings_failure.take() {
         return runtime.block_on(refuse_to_start(&plan, FailureKind::Settings, failure));
     }
@@ -62,9 +63,11 @@ pub(super) fn run(mut plan: ShimPlan) -> anyhow::Result<Exit> {
             return runtime.block_on(refuse_to_start(&plan, FailureKind::Policy, failure));
         }
     };
+    // Not earlier, because the policy may name the tapes folder.
     if let Err(failure) = check_folders(&plan, &policy.rule) {
         return runtime.block_on(refuse_to_start(&plan, FailureKind::State, failure));
     }
+    // Watch from here on: a change while the session starts must not be missed.
     let watch = FileWatch::new(policy.files.clone());
     let upstream = match plan.upstream(&policy.rule) {
         Ok(upstream) => upstream,
@@ -95,6 +98,8 @@ async fn run_without_hub(
     let rule = &policy.rule;
     let hang_up = Arc::new(Notify::new());
     let signals = Signals::listen()?.with_reload(Arc::clone(&hang_up));
+    // A log that cannot be opened does not stop the start. In production each call is then refused
+    // with the reason, which clients show; they do not show why a server exits.
     let sink = open_activity_log(plan, rule).map_or_else(EventSink::Nowhere, EventSink::file);
     let journal = open_journal(plan, rule, sink);
     let policy_handle = PolicyHandle::new(rule.active_policy.clone());
@@ -118,6 +123,8 @@ async fn run_without_hub(
     warn_of_exposure(plan, &journal);
     warn_of_unsent_telemetry(plan, rule, &journal);
     if let Ok(search) = SearchContext::current() {
+        // Clients may start shims with another HOME or TAPEGATE_HOME than a terminal has. The note
+        // lets `approvals` and `policy accept` warn about that.
         search.note_user_state(&plan.state);
         remember_state(plan);
     }
@@ -143,6 +150,7 @@ async fn run_without_hub(
         exit = serve(plan, upstream, signals, &mut guard) => exit,
         never = besides => match never {},
     };
+    // An agent may rewrite the policy as its last act, before the watcher has a turn.
     reload.check_final_change(&mut watch);
     exit
 }
@@ -152,6 +160,7 @@ async fn run_without_hub(
 pub(super) async fn release_memory(policy_handle: PolicyHandle) {
     loop {
         tokio::time::sleep(TRIM_EVERY).await;
+        // Ask each time: a reload may add Cedar policies, or remove them.
         if policy_handle.get().policy.is_some_and(|policy| policy.cedar.is_some()) {
             memory::release_code_above(RESIDENT_CODE_KB_MAX);
         }

@@ -19,9 +19,7 @@ use crate::views::visible_text;
 pub(crate) struct ShimPolicyLoad {
     /// The policy to put in force; `None` if there are faults.
     pub(crate) rule: Option<ShimPolicy>,
-    /// Errors.
     pub(crate) faults: Vec<String>,
-    /// Warnings.
     pub(crate) warnings: Vec<String>,
     /// Every file that was requested, whether or not it exists.
     pub(crate) files: Vec<PathBuf>,
@@ -135,12 +133,14 @@ pub(crate) fn build_policy(
                 program_name::command(format!("policy accept {main}"))
             ));
         }
+        // `Unsent` stays enabled, so that the session can warn that nothing sends it.
         policy.telemetry.enabled &=
             matches!(telemetry, TelemetryStatus::Sent | TelemetryStatus::Unsent);
         let own = own.iter().cloned().flat_map(spellings).chain(own_places(Path::new(main)));
         let own = own.chain(own_sources(&sources));
         own.for_each(|path| policy.own_files.add(&path.to_string_lossy()));
         let masking = policy.redaction.rules.clone().map(|rules| Redactor::new(rules, key.clone()));
+        // Tapes, logs and requests are always masked; the wire only if the policy asks for it.
         let on_wire = masking.clone().filter(|_| policy.redaction.on_wire).map(Arc::new);
         let policy = Some(Arc::new(policy));
         ShimPolicy { active_policy: ActivePolicy { policy, profile, redactor: on_wire }, masking }
@@ -158,5 +158,6 @@ fn finding_text(finding: &Finding, sources: &[String], main: &str) -> String {
         "" => String::new(),
         path => format!("{path}: "),
     };
+    // The message may quote the policy, which can hold control characters.
     visible_text::inline(&format!("{file}{place}: {path}{}", finding.message), usize::MAX)
 }

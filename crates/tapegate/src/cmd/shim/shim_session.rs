@@ -59,9 +59,12 @@ impl ShimSession<'_> {
             Ok(tape) => {
                 let tape = SharedTape::new(tape);
                 self.tape = Some(tape.clone());
+                // Without a tape, a number in the log would refer to nothing.
                 self.journal.enable_tape_numbers();
                 Ok(Box::new(tape))
             }
+            // Development only observes, so it must not stop a session that production would
+            // refuse.
             Err(error) if self.rule.active_policy.profile == Profile::Development => {
                 let message = format!("{error}; the session continues without a tape");
                 self.journal.print_message(VerbosityLevel::Error, &message);
@@ -162,12 +165,15 @@ impl SessionHandler for ShimSession<'_> {
         let upstream = tapegate_policy::redact::mask_upstream(&self.upstream.header_text());
         let extra = format!(",\"upstream\":{},\"pid\":{}", quoted(&upstream), std::process::id());
         let log = self.session_log();
+        // Before the first message, so that a session that is killed at once is in the log too.
         log.log_event("started", "the session started".to_owned(), &extra);
         let nobody = || tokio::sync::mpsc::channel(1).1;
         let hold_outcomes = self.hold_outcomes.take().unwrap_or_else(nobody);
         let clock = self.plan.clock;
         let mut session =
             RecordedSession::with_gate(recorder, gate, hold_outcomes, clock, on_tape_error);
+        // `ended` is logged when the session begins to end, not in `finish`. Codex kills us 0.1 s
+        // after it leaves, and the server may take seconds to exit.
         session.set_end_callback(Box::new(move |reason| {
             let extra = format!(",\"cause\":{}", quoted(&cause(reason)));
             log.log_event("ended", "the session ended".to_owned(), &extra);
@@ -187,6 +193,7 @@ impl SessionHandler for ShimSession<'_> {
             let message = format!("the session was not recorded to its end: {error}");
             self.journal.print_message(VerbosityLevel::Warn, &message);
         }
+        // A separate event, because a client may kill us before the server has exited.
         if let Some(status) = outcome.status {
             let extra = format!(",\"server\":{}", quoted(&status.to_string()));
             self.session_log().log_event(
@@ -208,6 +215,7 @@ impl SessionHandler for ShimSession<'_> {
             terminal_output::error(&format!("the session was stopped: {error}"), None);
             return Exit::Io;
         }
+        // A tape that was lost earlier has been reported above.
         if let (Err(error), None) = (closed, session.tape_error()) {
             terminal_output::error(&error.to_string(), None);
             return Exit::Io;
@@ -272,6 +280,7 @@ impl Gate for CountingGate {
         hold_id: HoldId,
         answer: &Frame<'_>,
     ) -> ListStep {
+        // An answer to a list that the gate itself requested also shows that the server runs.
         self.traffic.note_session_open();
         self.gate.own_request_answered(at, hold_id, answer)
     }

@@ -80,6 +80,7 @@ pub(super) fn shorten_reason(message_text: &str, hint: Option<&str>) -> String {
         text = text.chars().take(CHARS_MAX).collect();
         text.push('…');
     }
+    // After the cut: the hint is what the reader can act on.
     if let Some(hint) = hint {
         let ends = text.ends_with(['.', '?', '!', '…']);
         text.push_str(if ends { " " } else { ". " });

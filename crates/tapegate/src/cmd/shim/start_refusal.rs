@@ -45,6 +45,7 @@ pub(super) async fn refuse_to_start(
 pub(super) fn log_failure(plan: &ShimPlan, kind: FailureKind, reason: &str) {
     let observing = ShimPolicy::observe_only(plan.wanted);
     let sink = open_activity_log(plan, &observing).map_or_else(EventSink::Nowhere, EventSink::file);
+    // This may be the project's first log. Later sessions must continue it.
     remember_state(plan);
     note_failure(plan, &open_journal(plan, &observing, sink), kind, reason);
 }
@@ -139,6 +140,7 @@ impl FailureListener<'_> {
             }
         };
         Ok(match cause {
+            // A stop request is reported as signal 0, and keeps the exit code of the failure.
             EndCause::Signal(number) if number > 0 => Exit::from_signal(number),
             _ => exit,
         })

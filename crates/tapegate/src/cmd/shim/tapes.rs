@@ -40,6 +40,7 @@ pub(super) fn secure_folders(
     let mut changed = Vec::new();
     changed.extend(state_dir::secure(&plan.state)?);
     if recording.is_none_or(|recording| recording.enabled) {
+        // The parent too: a link there would lead all tapes elsewhere.
         for folder in tapes.parent().into_iter().chain([tapes.as_path()]) {
             changed.extend(state_dir::secure(folder)?);
         }
@@ -93,6 +94,7 @@ fn remove_old_tapes(folder: &Path, retention: Duration) {
     let now = SystemTime::now();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let tape = entry.file_name().to_string_lossy().ends_with(".jsonl");
+        // By the last write, so the tape of a session that still runs is kept.
         let written = entry.metadata().and_then(|file| file.modified());
         let age = written.ok().and_then(|written| now.duration_since(written).ok());
         if tape && age.is_some_and(|age| age > retention) {
@@ -105,6 +107,7 @@ fn remove_old_tapes(folder: &Path, retention: Duration) {
 fn sanitize_file_name(text: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let word: String = text.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();
+    // An id such as `..` must not lead out of the tapes folder.
     let word = word.trim_start_matches('.');
     if word.is_empty() { "server".to_owned() } else { word.to_owned() }
 }

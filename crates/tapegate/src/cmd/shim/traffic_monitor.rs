@@ -53,6 +53,7 @@ fn opens_session(case: &GateInput<'_>) -> bool {
     match (case.from, envelope.kind()) {
         (Side::Client, MessageKind::Request) => {
             let method = envelope.method.map(|method| method.decode());
+            // A client may send both of these before the first answer, so neither proves a session.
             method.is_none_or(|method| !OPENING.contains(&&*method))
         }
         (_, MessageKind::Response | MessageKind::Error) => true,

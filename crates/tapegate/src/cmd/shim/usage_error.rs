@@ -83,6 +83,7 @@ fn log(argv: &[OsString], reason: &str) {
 
 /// The words of the command line before `--`, which are not the server's.
 fn own_arguments(argv: &[OsString]) -> impl Iterator<Item = &str> {
+    // Without clap, which could not parse this command line.
     argv.iter().map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--")
 }
 

@@ -75,6 +75,7 @@ impl TapeDecisions {
                 by: text("decided_by"),
                 reason: text("policy_reason"),
             };
+            // The same few decisions repeat, so looking back a little saves most of the memory.
             let known = self.all.iter().rev().take(64).position(|known| *known == decision);
             let at = match known {
                 Some(back) => self.all.len() - 1 - back,

@@ -44,6 +44,7 @@ pub(super) fn run(
         } else if now.duration_since(quiet_since) >= PATIENCE {
             following.timeline.flush();
             following.print(printer)?;
+            // A footer alone is not the end: a recorder overwrites it while its session is ending.
             if following.has_ended && !tape.has_writer() {
                 return Ok(());
             }

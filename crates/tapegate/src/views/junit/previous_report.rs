@@ -27,6 +27,7 @@ impl EarlierSuites {
         let text = std::str::from_utf8(text).ok()?;
         let root = text.lines().find(|line| line.starts_with("<testsuites "))?;
         if attribute(root, "name")? != format!("tapegate {command}")
+            // A report that was cut off would lose failures if it were continued.
             || !text.ends_with("</testsuites>\n")
         {
             return None;
@@ -37,6 +38,7 @@ impl EarlierSuites {
         let verdict = format!("{command}.{VERDICT}");
         for suite in suites(text) {
             let head = suite.lines().next().unwrap_or_default();
+            // It is decided again with this start.
             if attribute(head, "name")? == verdict {
                 continue;
             }
@@ -58,6 +60,7 @@ impl EarlierSuites {
         let is_own = |suite: &String| {
             property(suite, "start") == Some(&number)
                 && property(suite, "pid") == Some(&pid)
+                // A process id can be reused, so a finished start is never replaced.
                 && property(suite, "finished") == Some("false")
         };
         let Some(index) = self.suites.iter().position(is_own) else { return false };
@@ -125,6 +128,7 @@ fn without_used(suite: &str, now: &UnusedSet) -> (String, u64) {
     }
     let numbered = |name: &str, count: u64| format!(" {name}=\"{count}\"");
     let mut head = lines.first().copied().unwrap_or_default().to_owned();
+    // Only these counts change: unused requests never count as failures.
     for name in ["tests", "skipped"] {
         head = head.replacen(&numbered(name, count), &numbered(name, count - left_out), 1);
     }
@@ -169,5 +173,6 @@ fn milliseconds(seconds: &str) -> Option<u64> {
 
 /// Unescapes text; run ids contain no control characters.
 fn unescaped(text: &str) -> String {
+    // `&amp;` comes last, or `&amp;lt;` would become `<`.
     text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }

@@ -107,6 +107,7 @@ pub(crate) fn fill(
     teller: &DivergenceView<'_>,
     mut report: RunReport,
 ) -> RunReport {
+    // Reports are read by machines, even if the run prints in colour.
     let teller = &DivergenceView { palette: Palette::Plain, ..*teller };
     report.counts = vec![
         ("matched", summary.matched),
@@ -133,6 +134,7 @@ pub(crate) fn fill(
     cases.extend(summary.divergences.iter().map(|divergence| divergence_case(divergence, teller)));
     let listed =
         |on: bool| summary.divergences.iter().filter(|one| one.passed_on == on).count() as u64;
+    // Only the first are listed one by one; the counts must still add up.
     let failed = summary.unmatched.saturating_sub(summary.passed_on);
     let failed = failed.saturating_sub(listed(false));
     let passed_on = summary.passed_on.saturating_sub(listed(true));

@@ -36,6 +36,7 @@ pub(crate) fn count(
     let count = listed.len() as u64;
     match listed.all(|number| number.is_some()) {
         true => count,
+        // What the best start left is an upper bound: the others can only have used more.
         false => by_start.min().unwrap_or(count),
     }
 }

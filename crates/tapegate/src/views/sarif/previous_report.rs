@@ -34,6 +34,7 @@ impl<'a> EarlierRun<'a> {
                 .filter(is_about_a_start)
                 .collect(),
         };
+        // A start whose outcome cannot be read must not count as passed.
         let known = earlier.outcomes().count() == earlier.invocations.len();
         (known && !earlier.invocations.is_empty()).then(|| (earlier, text_of(properties, "run_id")))
     }
@@ -54,6 +55,7 @@ impl<'a> EarlierRun<'a> {
         self.invocations.retain(|start| !is_own(start));
         let forgotten = self.invocations.len() < count;
         if forgotten {
+            // An unfinished start has one result, which says that it is unfinished.
             self.results.retain(|result| of(result, "start") != Some(number));
         }
         forgotten

@@ -158,6 +158,7 @@ fn url<'a>(get: &impl Fn(&str) -> Option<&'a ConfigValue>) -> Option<ServerTarge
     let headers = headers.iter().filter_map(|key| get(key)).flat_map(ConfigValue::entries);
     let mut headers: Vec<String> = headers.map(|(name, _)| name.clone()).collect();
     let has_token = get("bearer_token_env_var").or_else(|| get("bearer_token")).is_some();
+    // Codex sends the token of that variable as this header; the shim must send it instead.
     if has_token && !headers.iter().any(|name| name.eq_ignore_ascii_case("Authorization")) {
         headers.push("Authorization".to_owned());
     }

@@ -15,6 +15,7 @@ pub(super) fn strip_comments(text: &str) -> String {
                 rest = rest.find("*/").map_or("", |end| &rest[end + 2..]);
                 continue;
             }
+            // A comma before it is legal in the configs of VS Code and Zed, but not in JSON.
             ']' | '}' => {
                 let kept = out.trim_end().trim_end_matches(',').len();
                 out.truncate(kept);

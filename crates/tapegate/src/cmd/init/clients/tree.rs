@@ -27,6 +27,7 @@ pub(super) enum ConfigValue {
 impl ConfigValue {
     /// Parses a config, or returns what is wrong with it.
     pub(super) fn read(text: &str, format: ConfigFormat) -> Result<Self, String> {
+        // Editors on Windows put a byte order mark at the start.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         if text.trim().is_empty() {
             return Ok(Self::Other);

@@ -33,6 +33,7 @@ enum WrittenFile {
 pub(crate) fn accept_written(path: &Path) -> Result<(), Failure> {
     let Ok(search) = SearchContext::current() else { return Ok(()) };
     let path = search.folder.join(path);
+    // An agent can run `init --force`: it may write the file, but not put it in force.
     if approver_check::require_person("accepting a policy", "").is_err() {
         trust::warn_if_not_in_force(&path);
         return Ok(());
@@ -58,6 +59,8 @@ pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<bool, Failur
         return Ok(true);
     };
     let mut texts = accepted.texts.clone();
+    // Only the lock comes from the disk. The policy beside it may have been edited, and accepting
+    // both would put that edit in force unseen.
     texts.insert(lock_file.to_owned(), text);
     if approver_check::require_person("accepting a lock file", "").is_ok() {
         return accept(&path, texts, WrittenFile::Lock);
@@ -125,6 +128,7 @@ fn confirm_change(
 fn short_summary(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Option<String> {
     let mut changed = new.iter().filter(|(name, text)| old.get(*name) != Some(*text));
     let (name, text) = changed.next().filter(|_| old.keys().all(|name| new.contains_key(name)))?;
+    // Only a lock in exactly the form that we write: a summary must not leave anything out.
     let lock = PinLock::parse(text).ok().filter(|lock| lock.write() == *text)?;
     let before = match old.get(name) {
         Some(text) => PinLock::parse(text).ok()?,

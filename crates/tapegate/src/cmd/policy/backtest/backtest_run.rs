@@ -37,7 +37,6 @@ pub(super) struct BacktestRun<'a> {
     pub(super) show: &'a [Option<FindingKind>],
 }
 
-/// The result of one section.
 #[derive(Default)]
 struct SectionResult {
     tally: BacktestTally,
@@ -100,9 +99,12 @@ impl BacktestRun<'_> {
         let take = |work: SectionWork| -> anyhow::Result<()> {
             let sheet = match work {
                 SectionWork::Done(sheet) => *sheet,
+                // Here, in the order of the tape, because the policy depends on all earlier
+                // messages.
                 SectionWork::Left(section) => self.judge(&section, &mut bench),
             };
             for mut finding in sheet.shown {
+                // A section counts its lines from its own start.
                 finding.location.line += lines;
                 print(&finding)?;
                 outline.shown += 1;
@@ -125,6 +127,7 @@ impl BacktestRun<'_> {
         let name = path.display();
         let read = sections::read(path, terminal_output::progress(path), work, take);
         let findings = read.map_err(|error| match error.downcast::<io::Error>() {
+            // A broken pipe comes from the output, not from the tape.
             Ok(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Failure::new(Exit::Io, format!("cannot read `{name}`: {error}")).into()
             }
@@ -243,6 +246,7 @@ impl BacktestRun<'_> {
     ) {
         match &*bad.reason {
             TOO_LARGE => sheet.oversize += 1,
+            // Not messages of their own: what they belong to is on the tape.
             UNTERMINATED | TORN_TAIL | BATCH => {}
             _ => {
                 let tape_message = TapeMessage {

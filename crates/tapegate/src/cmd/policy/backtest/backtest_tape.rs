@@ -20,7 +20,6 @@ const ENDINGS: [&str; 4] = [".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"];
 /// The extension of the file beside a tape that belongs to it.
 const BESIDE: &str = ".anomalies.jsonl";
 
-/// A tape.
 #[derive(Debug)]
 pub(crate) struct BacktestTape {
     pub(crate) path: PathBuf,
@@ -126,6 +125,7 @@ impl BacktestTape {
         });
         let folder = folder.and_then(Path::file_name).map(|name| name.to_string_lossy());
         names.extend(folder.map(String::from));
+        // Names from here on are guesses: a recording may have been named by hand.
         let sure = names.len();
         let upstream = header.as_ref().and_then(|header| upstream(&header.upstream));
         names.extend(header.and_then(|header| header.name).map(String::from));

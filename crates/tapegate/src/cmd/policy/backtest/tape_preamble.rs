@@ -50,6 +50,7 @@ impl TapePreamble {
         }
         let mut scene = Self::default();
         let mut heard = 0;
+        // An error is the only way to stop the reading early; this kind occurs nowhere else.
         let enough = || io::Error::from(io::ErrorKind::QuotaExceeded);
         let take = |mut events: Vec<PreambleEvent>| -> io::Result<()> {
             heard += events.len();

@@ -94,6 +94,7 @@ fn read(tape: &BacktestTape, survey: &mut ServerSurvey) -> Result<(), Failure> {
     while let Some(next) = source.reader.next() {
         let Ok(numbered) = next else { continue };
         let TapeLine::Message(message) = &numbered.entry else { continue };
+        // An answer of Tapegate's own is not what the server offers.
         if message.from != Side::Server || message.ours {
             continue;
         }

@@ -18,11 +18,13 @@ impl FileApprovals {
     /// Passes on the decisions made since the last look.
     pub(super) fn process_decisions(&self, approvals: &ApprovalStore) {
         let mut open: BTreeMap<String, Vec<(HoldId, ApprovalRecord)>> = BTreeMap::new();
+        // Copies, because settling a call takes the same lock.
         for (hold_id, one) in self.0.open().iter() {
             let same = open.entry(one.request.id.clone()).or_default();
             same.push((*hold_id, one.request.clone()));
         }
         for (_, mut same) in open {
+            // Hold ids ascend, so the newest call is the last.
             same.sort_by_key(|(hold_id, _)| *hold_id);
             let tickets: Vec<HoldId> = same.iter().map(|(hold_id, _)| *hold_id).collect();
             let Some((_, request)) = same.pop() else { continue };
@@ -54,6 +56,7 @@ impl FileApprovalsInner {
         match approvals.request(&request.id) {
             Err(ApprovalError::Unknown { .. }) => {
                 approvals.publish_request(request).or_else(|error| match error {
+                    // Another session that shares the request has restored it first.
                     ApprovalError::Exists { .. } => Ok(()),
                     error => Err(error),
                 })?;
@@ -91,8 +94,10 @@ impl FileApprovalsInner {
         }
         // One approval sends one call: the newest, since callers that repeat a call have often
         // given up the earlier one without cancelling it.
+        // Used up before it is sent: if we are killed in between, the call is lost, never repeated.
         let newest = match approvals.use_approval(id) {
             Ok(true) => waiting.pop(),
+            // Another process has sent its call for this approval.
             Ok(false) => None,
             Err(error) => {
                 for (hold_id, open) in waiting {
@@ -128,6 +133,8 @@ impl FileApprovalsInner {
         self.open().remove(&hold_id);
         self.journal.set_approval_id(hold_id, &id);
         self.settle(hold_id, HoldOutcome::Approved(Approval { hold_id, by: decided.by }));
+        // The request of this call is settled by the other one's approval. Without another caller,
+        // approvers need not see it any more.
         if approvals.remove_waiter(&request.id, now_us).is_ok_and(|others| others == 0) {
             approvals.withdraw(&request.id, "shim", now_us).ok();
         }

@@ -16,6 +16,7 @@ impl FileApprovalsInner {
     fn request(&self, approval_request: &ApprovalRequest<'_>) -> ApprovalRecord {
         let created_us = approval_request.at.wall_us;
         let active_policy = self.policy_handle.get();
+        // Mask before writing: approvers, lists and hubs show this file.
         let params =
             active_policy.policy.as_ref().zip(approval_request.params).map(|(policy, params)| {
                 redacted_arguments::params(
@@ -59,6 +60,7 @@ impl FileApprovalsInner {
         let message = |error: ApprovalError| error.to_string();
         let before =
             approvals.find_earlier_approval(&request, request.created_us).map_err(message)?;
+        // The lookup may have set forged files aside.
         self.report_refused(approvals);
         if let Some((id, decided)) = before {
             self.journal.set_approval_id(hold_id, &id);
@@ -68,6 +70,7 @@ impl FileApprovalsInner {
         }
         let id = new_id().map_err(|error| error.to_string())?;
         let is_masked = approval_request.params != request.params.as_deref().map(str::as_bytes);
+        // A copy with secrets is kept only for calls that approvers cannot judge without it.
         let unmasked = approval_request.params.filter(|_| is_masked);
         let asked = approvals
             .publish_request_once(&ApprovalRecord { id, ..request }, unmasked)
@@ -77,6 +80,7 @@ impl FileApprovalsInner {
         let (subject, method) =
             (approval_request.subject.clone(), approval_request.method.to_owned());
         self.open().insert(hold_id, OpenApproval { request, subject, method });
+        // The watching task sleeps without the folder while no call waits.
         self.notify.notify_one();
         Ok(())
     }
@@ -103,6 +107,7 @@ impl ApprovalChannel for FileApprovals {
         let ruling = match how {
             // The request can still be decided; an approval then lets the same call pass once.
             HoldEnd::Abandoned | HoldEnd::Unanswered => return,
+            // Another caller waits for the same request.
             _ if others > 0 => return,
             HoldEnd::TimedOut => ApprovalOutcome::Expired,
             HoldEnd::Cancelled | HoldEnd::Closed => ApprovalOutcome::Cancelled,

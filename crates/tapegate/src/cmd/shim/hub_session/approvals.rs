@@ -71,6 +71,7 @@ impl HubApprovals {
         policy_handle: &PolicyHandle,
         plan: &ShimPlan,
     ) -> (Self, HubApprovalWorker) {
+        // The gate cannot wait for room. The relay's limit on held calls bounds the queue.
         let (questions, errands) = mpsc::unbounded_channel();
         let (policy_handle, connection_id) = (policy_handle.clone(), plan.connection_id.clone());
         let folder = plan.folder.clone();
@@ -225,6 +226,7 @@ async fn run_approval(
         Err(error) => return unavailable(error),
     };
     match decided.status {
+        // Only the hub knows whether the approval is still unused, and its policy may have changed.
         TaskStatus::Approved => match client.revalidate(&id, &request).await {
             Ok(answer) if answer.decision == GovernanceDecision::Forward => {
                 approved(decided.decided_by.unwrap_or_default())
@@ -250,6 +252,7 @@ async fn wait_until_settled(client: &HubClient, id: &str) -> Result<api::TaskAns
     let mut tries = 1;
     loop {
         match client.wait_until_settled(id).await {
+            // The request outlives the connection, and even the hub: it is a file there.
             Err(ClientError::TimedOut(_) | ClientError::Broken(_)) if tries < TRIES => tries += 1,
             done => return done,
         }

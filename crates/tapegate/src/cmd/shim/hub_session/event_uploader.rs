@@ -83,6 +83,7 @@ pub(super) fn start_upload(
 fn outbox_path(state: &Path, log_id: Option<&str>) -> Result<PathBuf, String> {
     let user_state = user_state_dir().map_err(|failure| failure.message)?;
     let private = PrivateDir::open(&user_state, state).map_err(|error| error.to_string())?;
+    // The hub chooses the id, which becomes a folder name: it must not lead elsewhere.
     let name = log_id.filter(|id| tapegate_store::activity::is_log_id(id)).unwrap_or(UNNAMED);
     Ok(private.path().join(OUTBOXES).join(name))
 }
@@ -134,6 +135,7 @@ impl UploadWorker {
                 }
             };
             if lines.is_empty() {
+                // Other shims append to this outbox without notifying this process.
                 tokio::time::timeout(LOOK, self.notify.notified()).await.ok();
                 continue;
             }
@@ -163,10 +165,13 @@ impl UploadWorker {
                     self.log.log(VerbosityLevel::Error, &message);
                 }
                 Err(_) => {
+                    // One line that the hub rejects must not hold back the others of its batch.
                     count = 1;
                     continue;
                 }
             }
+            // After the hub has the lines: if we are killed in between, they are sent again, and
+            // the hub drops them by their numbers.
             sender.confirm(last)?;
             rest = later;
         }
@@ -187,6 +192,7 @@ impl UploadWorker {
                     self.note_failure(None);
                     return Ok(());
                 }
+                // Sending the same lines again cannot help here; after any other error it may.
                 Err(error @ ClientError::Status { status: 400 | 413 | 422, .. }) => {
                     return Err(error);
                 }

@@ -53,11 +53,13 @@ impl Heartbeat<'_> {
             let news = tokio::select! {
                 _ = beat.tick() => HubEvent::Due,
                 news = self.next(&mut pushes) => news,
+                // The policy is the hub's, so SIGHUP can only ask for it sooner.
                 () = self.reload.hang_up.notified() => HubEvent::Due,
             };
             match news {
                 HubEvent::Push(HubPush::Shutdown) => return stop_reason(),
                 HubEvent::Push(HubPush::Policy { version }) => self.update_policy(&version).await,
+                // Held calls wait for their tasks on connections of their own.
                 HubEvent::Push(HubPush::Task { .. }) => {}
                 // A heartbeat tells immediately whether the hub is gone.
                 HubEvent::Broken | HubEvent::Due => match self.send_heartbeat().await {
@@ -66,6 +68,7 @@ impl Heartbeat<'_> {
                         lease = Instant::now() + Duration::from_millis(lease_ms);
                         self.update_policy(&version).await;
                     }
+                    // At once, not with the lease: no shim enforces a policy that has no owner.
                     Err(error) if error.is_gone() => {
                         return format!("the hub is gone: {error}; the session ends");
                     }
@@ -139,6 +142,7 @@ impl Heartbeat<'_> {
     pub(super) async fn report_end(&self, exit: Option<&Exit>) {
         let state = match exit {
             Some(Exit::Ok) => "stopped",
+            // Many clients end a server with a signal, so this is not a crash.
             Some(Exit::Code(code)) if *code > 128 => "stopped",
             _ => "crashed",
         };

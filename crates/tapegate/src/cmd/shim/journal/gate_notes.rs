@@ -27,10 +27,13 @@ impl NoteSink for GateNotes {
         let mut inner = self.journal.inner();
         match inner.commit() {
             Ok(()) => {
+                // Uploads fail in the background; the gate learns of it here, and denies the next
+                // call.
                 self.trouble = inner.sink.failure();
                 Ok(())
             }
             Err(message) if inner.profile == Profile::Development => {
+                // Once per failure, not once per call.
                 if self.trouble.as_ref() != Some(&message) {
                     inner.log.log(
                         VerbosityLevel::Error,
