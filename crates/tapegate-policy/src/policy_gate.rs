@@ -311,6 +311,6 @@ fn case_note<'n>(case: &GateInput<'_>) -> Note<'n> {
 impl fmt::Debug for PolicyGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { settings, held, .. } = self;
-        f.debug_struct("Warden").field("settings", settings).field("held", held).finish()
+        f.debug_struct("PolicyGate").field("settings", settings).field("held", held).finish()
     }
 }

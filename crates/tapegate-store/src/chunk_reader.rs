@@ -276,7 +276,7 @@ mod tests {
     fn agree(text: &str, messages: usize) {
         let [in_stretches, line_by_line] = both(text.as_bytes());
         assert_eq!(in_stretches, line_by_line);
-        assert_eq!(in_stretches.matches("Slot {").count(), messages);
+        assert_eq!(in_stretches.matches("IndexEntry {").count(), messages);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::port::OriginatedBytes;
 /// ```compile_fail,E0308
 /// use tapegate_wire::http::{OutboundBytes, ReplyBody};
 /// fn reply(body: bytes::Bytes) -> ReplyBody {
-///     ReplyBody::full(body)
+///     ReplyBody::from_whole(body)
 /// }
 /// ```
 ///
@@ -38,7 +38,7 @@ use crate::port::OriginatedBytes;
 /// use tapegate_core::relay::PermittedMessage;
 /// use tapegate_wire::http::{OutboundBytes, ReplyBody};
 /// fn reply(message: PermittedMessage<'_>) -> ReplyBody {
-///     ReplyBody::full(OutboundBytes::message(message))
+///     ReplyBody::from_whole(OutboundBytes::message(message))
 /// }
 /// ```
 #[derive(Debug, Clone, Default)]

@@ -117,16 +117,16 @@ impl HttpUpstream {
     /// Sends a request to `path` and waits for its reply.
     ///
     /// ```compile_fail,E0308
-    /// use tapegate_wire::http::upstream::Upstream;
-    /// async fn send(server: &Upstream, body: bytes::Bytes) {
+    /// use tapegate_wire::http::upstream::HttpUpstream;
+    /// async fn send(server: &HttpUpstream, body: bytes::Bytes) {
     ///     let (path, headers) = (server.path().clone(), http::HeaderMap::new());
     ///     server.send(http::Method::POST, path, headers, body).await.ok();
     /// }
     /// ```
     ///
     /// ```
-    /// use tapegate_wire::http::{Outbound, upstream::Upstream};
-    /// async fn send(server: &Upstream, body: Outbound) {
+    /// use tapegate_wire::http::{OutboundBytes, upstream::HttpUpstream};
+    /// async fn send(server: &HttpUpstream, body: OutboundBytes) {
     ///     let (path, headers) = (server.path().clone(), http::HeaderMap::new());
     ///     server.send(http::Method::POST, path, headers, body).await.ok();
     /// }

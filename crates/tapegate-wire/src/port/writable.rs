@@ -16,7 +16,7 @@ use tapegate_core::relay::PermittedBytes;
 /// use tapegate_core::relay::LineBuffer;
 /// use tapegate_wire::port::StreamPort;
 /// async fn send(port: &StreamPort, messages: &LineBuffer) {
-///     port.write(messages.permitted_bytes()).await.ok();
+///     port.write(messages.writable()).await.ok();
 /// }
 /// ```
 #[derive(Debug, Clone, Copy)]
