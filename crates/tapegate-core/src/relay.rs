@@ -36,7 +36,7 @@ use own_requests::OwnRequests;
 use unsent_calls::UnsentCalls;
 
 pub use event::{RelayAction, RelayEvent};
-pub use holds::HELD_MAX;
+pub use holds::{HELD_MAX, HELD_TOTAL_MAX};
 pub use line_queue::{DueLines, LineBuffer, LineQueue, PermittedBytes};
 pub use own_message::{OWN_DATA, OwnMessage};
 pub use permit::{IdEdits, MessagePayload, PermittedMessage};

@@ -30,7 +30,7 @@ pub struct RecordedSession {
     gate: Option<Box<dyn Gate>>,
     hold_outcomes: Option<HoldOutcomeReceiver>,
     last_held: Option<HoldId>,
-    renamed: Option<(HoldId, HoldId)>,
+    renamed: Vec<(HoldId, HoldId)>,
     recorder: Box<dyn Recorder>,
     clock: Clock,
     on_tape_error: OnTapeError,
@@ -90,7 +90,7 @@ impl RecordedSession {
             gate: None,
             hold_outcomes: None,
             last_held: None,
-            renamed: None,
+            renamed: Vec::new(),
             recorder,
             clock,
             on_tape_error,
@@ -132,13 +132,15 @@ impl RecordedSession {
         event: RelayEvent<'e>,
         send: &mut dyn FnMut(OutgoingMessage<'e>),
     ) {
+        // Without waiters, as on stdio, no one takes these; they must not pile up.
+        self.renamed.retain(|(_, hold_id)| self.relay.is_held(*hold_id));
         let (recorder, lost) = (&mut self.recorder, self.lost.is_some());
         let (held, renamed) = (&mut self.last_held, &mut self.renamed);
         let mut emit = |action: RelayAction<'_, 'e>| match action {
             RelayAction::Record(_) if lost => {}
             RelayAction::Record(entry) => recorder.append(entry),
             RelayAction::Held { hold_id, .. } => *held = Some(hold_id),
-            RelayAction::HeldAgain { was, hold_id } => *renamed = Some((was, hold_id)),
+            RelayAction::HeldAgain { was, hold_id } => renamed.push((was, hold_id)),
             RelayAction::Forward { lane, to, message } => {
                 send(OutgoingMessage { lane, to, message })
             }
@@ -286,8 +288,8 @@ impl RecordedSession {
     }
 
     /// The old and new id of a call that was held again; returned once.
-    pub(crate) fn take_renamed_hold(&mut self) -> Option<(HoldId, HoldId)> {
-        self.renamed.take()
+    pub(crate) fn take_renamed_holds(&mut self) -> Vec<(HoldId, HoldId)> {
+        std::mem::take(&mut self.renamed)
     }
 
     /// Whether a call is held under this id.

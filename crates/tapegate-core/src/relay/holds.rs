@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 /// How many calls of one session may be held at once.
 pub const HELD_MAX: usize = 32;
 /// How many calls of all sessions may be held at once.
-const HELD_TOTAL_MAX: usize = 1024;
+pub const HELD_TOTAL_MAX: usize = 1024;
 
 /// How often a caller is sent progress about its held call.
 const PROGRESS_NS: u64 = 5_000_000_000;

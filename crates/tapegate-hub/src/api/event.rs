@@ -1,6 +1,7 @@
 //! Lines for the activity log, sent by shims that cannot write it themselves.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -171,6 +172,11 @@ const DIRECTIONS: &[&str] = &["agent_to_server", "server_to_agent"];
 const GATES: &[&str] = &["framing", "visibility", "governance", "policy", "approval"];
 const PROFILES: &[&str] = &["production", "development"];
 
+/// Whether a key belongs to the log itself, so that `extra` must not contain it.
+fn is_reserved(key: &str) -> bool {
+    KEYS.contains(&key) || ["seq", "prev", "hash", "shipped_from", "shipped_seq"].contains(&key)
+}
+
 impl EventLine {
     /// Converts an event, to send it.
     pub fn of(event: &activity::ActivityEvent<'_>) -> Self {
@@ -255,7 +261,7 @@ impl EventLine {
         Self { shipped_seq: Some(seq), extra, ..line }
     }
 
-    /// Converts back to an event, to log it.
+    /// Converts back to an event, to log it. Refuses words and keys that a shim never sends.
     pub fn read(self) -> Result<activity::ActivityEvent<'static>, UnknownWord> {
         let when = read_rfc3339(&self.timestamp);
         let strange = |field, word: &str, expected: &str| UnknownWord {
@@ -266,6 +272,13 @@ impl EventLine {
         let extra = self.extra.as_ref().map_or("{}", |extra| extra.get()).trim();
         let members = extra.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
         let not_object = || strange("extra", extra, "an object");
+        // `extra` is copied into the line. A key of the line's own would be a second value of it, and
+        // a forged `shipped_seq` would make the hub drop the real lines of another log.
+        let own: BTreeMap<String, &RawValue> =
+            serde_json::from_str(extra).map_err(|_| not_object())?;
+        if let Some(key) = own.keys().find(|key| is_reserved(key)) {
+            return Err(strange("extra", key, "keys that an event does not have"));
+        }
         Ok(activity::ActivityEvent {
             wall_us: when
                 .ok_or_else(|| strange("timestamp", &self.timestamp, "an RFC 3339 time"))?,

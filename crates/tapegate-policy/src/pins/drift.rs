@@ -160,14 +160,8 @@ impl DefinitionWatch {
         name: &str,
     ) -> Option<&str> {
         let pins = lock.servers.get(server)?.offers.get(&offer)?;
-<<<<<<< HEAD
+        // Without a listing: a tool that was never pinned is refused even before the server lists it.
         if is_strict(offer) && !pins.contains_key(name) {
-=======
-        let strict = matches!(offer, OfferKind::Tool | OfferKind::Prompt);
-        // Without a listing: a tool that was never pinned is refused even before the server lists
-        // it.
-        if strict && !pins.contains_key(name) {
->>>>>>> 0c67d5ff559872cc13318b56431b4224e1af2f35
             return Some(NEW);
         }
         if self.last_listed.is_empty() {

@@ -60,6 +60,19 @@ fn parent(pid: u32) -> Option<u32> {
     line.trim().parse().ok()
 }
 
+/// Whether the words after a program's name start a shim. Global flags may stand before the command.
+fn is_shim(words: &[&str]) -> bool {
+    let mut words = words.iter().take_while(|word| **word != "--");
+    while let Some(word) = words.next() {
+        match *word {
+            "--log-format" => drop(words.next()),
+            word if word.starts_with('-') => {}
+            word => return word == "shim",
+        }
+    }
+    false
+}
+
 /// The agent that a command line starts, if any.
 fn agent_of(argv: &[&str]) -> Option<String> {
     let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
@@ -74,9 +87,8 @@ fn agent_of(argv: &[&str]) -> Option<String> {
         return Some(program);
     }
     // A process below a shim is a server or its child, whichever agent started it.
-    if program.starts_with("tapegate") {
-        let guards = argv.get(1).is_some_and(|verb| ["shim", "wrap"].contains(verb));
-        return guards.then(|| format!("tapegate {}", argv[1]));
+    if program.starts_with("tapegate") || program == "thoughtgate" {
+        return is_shim(&argv[1..]).then(|| format!("{program} shim"));
     }
     // Agents in a script language: the script is the first word that is not an option.
     let interpreters = ["node", "bun", "deno", "python", "sh", "bash", "dash", "zsh"];
@@ -101,6 +113,9 @@ mod tests {
             ("node --no-warnings /x/bin/codex.js", Some("codex")),
             ("python3 /usr/bin/aider", Some("aider")),
             ("/usr/bin/tapegate shim -- npx x", Some("tapegate shim")),
+            ("tapegate -q --log-format json shim -- npx x", Some("tapegate shim")),
+            ("/opt/thoughtgate shim -- npx x", Some("thoughtgate shim")),
+            ("tapegate log --follow -- shim", None),
             ("tapegate approvals approve --all", None),
             ("vim claude.md", None),
             ("node server.js claude", None),

@@ -120,7 +120,7 @@ impl SharedSession {
             let mut session = self.recording.borrow_mut();
             let mut waiters = self.waiters.borrow_mut();
             // Renamed first: messages and checks below use the new id.
-            if let Some((was, now)) = session.take_renamed_hold() {
+            for (was, now) in session.take_renamed_holds() {
                 waiters.rename(was, now);
             }
             for outgoing in outgoing {

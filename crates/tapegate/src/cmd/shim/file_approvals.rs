@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tapegate_core::gate::{HoldId, HoldOutcome};
+use tapegate_core::relay::HELD_TOTAL_MAX;
 use tapegate_policy::policy_gate::PolicyHandle;
 use tapegate_policy::redact::RedactionKey;
 use tapegate_policy::refuse::RefusalSubject;
@@ -35,8 +36,9 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How often the folder is searched for unmasked values that must be removed.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 
-/// How many decisions may be queued; more than the relay ever holds calls.
-pub(super) const SETTLEMENTS_MAX: usize = 128;
+/// How many decisions may be queued: one for each call that the relay can hold. An approval that
+/// finds no room would be used up without its call being sent.
+pub(super) const SETTLEMENTS_MAX: usize = HELD_TOTAL_MAX;
 
 /// The channel that decisions are sent to.
 pub(super) type HoldOutcomeSender = mpsc::Sender<(HoldId, HoldOutcome)>;
@@ -172,7 +174,7 @@ impl FileApprovalsInner {
         if let HoldOutcome::Refused(_) = &outcome {
             self.journal.forget_hold(hold_id);
         }
-        // The channel has room for more than are ever held; if the wire is gone, no caller waits.
+        // The channel has room for all held calls; if the wire is gone, no caller waits.
         self.settle.try_send((hold_id, outcome)).ok();
     }
 
