@@ -102,7 +102,7 @@ impl RecordedSession {
     }
 
     /// A session recorded with `recorder`, in which only messages pass that `gate` permits.
-    /// Decisions about held calls arrive on `settlements`.
+    /// Decisions about held calls arrive on `hold_outcomes`.
     pub fn with_gate(
         recorder: Box<dyn Recorder>,
         gate: Box<dyn Gate>,

@@ -126,7 +126,8 @@ impl EntryWriter {
         }
     }
 
-    /// Writes one entry: its messages to `tape`, and what the dialect cannot express to `beside`.
+    /// Writes one entry: its messages to `tape`, and what the dialect cannot express to
+    /// `anomaly_file`.
     pub fn write(
         &mut self,
         entry: &TapeEntry<'_>,

@@ -185,7 +185,7 @@ impl InboundBridge {
         Ok(())
     }
 
-    /// Ends every server; clients waiting for an answer get `why`.
+    /// Ends every server; clients waiting for an answer get `reason`.
     async fn shutdown_all(&self, reason: &str) {
         self.closing.set(true);
         let reason = self.servers.end_reason().unwrap_or(reason);

@@ -42,7 +42,7 @@ impl ServerConnection {
         id_map.exchanges().iter().map(|exchange| id_map.unanswered(exchange).len()).sum()
     }
 
-    /// Accepts no more messages, and answers all pending requests with `why`.
+    /// Accepts no more messages, and answers all pending requests with `reason`.
     pub(super) fn close(&self, reason: &str, error_type: Option<&str>) {
         self.ended.set(true);
         self.input.take();
