@@ -16,13 +16,13 @@ use tapegate_policy::policy_gate::{
 };
 use tapegate_yaml::files::MemoryFiles;
 
-struct NoEffects;
+struct NullEffects;
 
-impl NoteSink for NoEffects {
+impl NoteSink for NullEffects {
     fn note(&mut self, _: &Note<'_>) {}
 }
 
-impl ApprovalChannel for NoEffects {
+impl ApprovalChannel for NullEffects {
     fn request_approval(&mut self, _: HoldId, _: &ApprovalRequest<'_>) {}
 
     fn withdraw_request(&mut self, _: Timestamp, _: HoldId, _: HoldEnd) {}
@@ -37,8 +37,8 @@ pub fn policy(text: &str) -> Arc<Policy> {
 /// A new gate that enforces a policy.
 pub fn policy_gate(policy: &Arc<Policy>, transport: TransportKind) -> PolicyGate {
     let effects = GateEffects {
-        notes: Box::new(NoEffects),
-        approval_channel: Box::new(NoEffects),
+        notes: Box::new(NullEffects),
+        approval_channel: Box::new(NullEffects),
         ids: IdGenerator::default(),
         clock: Box::new(|| 0),
     };

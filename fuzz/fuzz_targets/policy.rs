@@ -8,9 +8,9 @@ use tapegate_yaml::files::{FileError, Files, OpenedFile};
 use tapegate_yaml::finding::Severity;
 
 /// Parts of the input as files. Any path but that of the policy selects one by its length.
-struct Folder<'a>(Vec<&'a [u8]>);
+struct InputFiles<'a>(Vec<&'a [u8]>);
 
-impl Files for Folder<'_> {
+impl Files for InputFiles<'_> {
     fn open(&self, path: &str, bytes_max: usize) -> Result<OpenedFile, FileError> {
         let number = match path {
             "tapegate.yaml" => 0,
@@ -37,15 +37,15 @@ impl Files for Folder<'_> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let folder = Folder(bytes.split(|byte| *byte == 0).collect());
-    let loaded = load("tapegate.yaml", &folder);
+    let input_files = InputFiles(bytes.split(|byte| *byte == 0).collect());
+    let loaded = load("tapegate.yaml", &input_files);
     let refused = loaded.findings.iter().any(|finding| {
         assert!(usize::from(finding.spot.file) < loaded.sources.len());
         finding.severity == Severity::Error
     });
     assert_eq!(loaded.policy.is_none(), refused);
     let Some(policy) = loaded.policy else { return };
-    let arguments = folder.0.last().copied().unwrap_or_default();
+    let arguments = input_files.0.last().copied().unwrap_or_default();
     for predicate in policy.rules.iter().flat_map(|rule| &rule.arguments) {
         predicate.must_hold(arguments);
         predicate.may_hold(arguments);

@@ -9,13 +9,13 @@ use tapegate_scenario::finding::Severity;
 use tapegate_scenario::load::{LoadOptions, ScenarioFileKind, ScenarioLimits, load_strict_001};
 
 /// Files `0`, `1`, …. Any path selects one by its length.
-struct Folder<'a> {
+struct InputFiles<'a> {
     files: Vec<&'a [u8]>,
     /// Counts requests, to stop a loader that never stops asking.
     open_count: Cell<usize>,
 }
 
-impl Files for Folder<'_> {
+impl Files for InputFiles<'_> {
     fn open(&self, path: &str, bytes_max: usize) -> Result<OpenedFile, FileError> {
         self.open_count.set(self.open_count.get() + 1);
         let number = path.len() % self.files.len();
@@ -43,10 +43,11 @@ impl Files for Folder<'_> {
 fuzz_target!(|bytes: &[u8]| {
     let [selector, rest @ ..] = bytes else { return };
     let files: Vec<&[u8]> = rest.split(|byte| *byte == 0).collect();
-    let folder = Folder { files, open_count: Cell::new(0) };
+    let input_files = InputFiles { files, open_count: Cell::new(0) };
     let form = if selector % 2 == 0 { ScenarioFileKind::Scenario } else { ScenarioFileKind::Tool };
     let library = (selector % 3 == 0).then(|| "lib".to_owned());
-    let options = LoadOptions { files: &folder, library, limits: ScenarioLimits::default(), form };
+    let options =
+        LoadOptions { files: &input_files, library, limits: ScenarioLimits::default(), form };
     let loaded = load_strict_001("", &options);
     let refused = loaded.findings.iter().any(|finding| {
         assert!(usize::from(finding.spot.file) < loaded.sources.len());
