@@ -1,7 +1,7 @@
 //! Errors in a policy are reported with their position, all at once.
 
 use super::*;
-use crate::model::{Exposure, OnDrift, Profile, RuleAction};
+use crate::model::{Exposure, OnDrift, Profile};
 
 #[test]
 fn v_001_a_name_of_a_server_comes_once() {
