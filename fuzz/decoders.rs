@@ -1,19 +1,18 @@
-//! How servers turn the bytes of a request into text, all of them at once. Nothing here is shared with the
-//! code under test.
+//! Every way in which servers decode the bytes of a request. Nothing here is shared with the code under test.
 
 use http::HeaderMap;
 
-/// Every text that some server finds in a body: by a charset that is named anywhere, by looking at the
-/// first bytes, or by habit.
+/// Every text that some server decodes a body to: by a charset named anywhere, by the first bytes, or by
+/// default.
 pub fn texts(headers: &HeaderMap, body: &[u8]) -> Vec<String> {
     let mut texts = vec![String::from_utf8_lossy(body).into_owned(), latin1(body)];
     texts.extend([utf16(body, false), utf16(body, true), utf32(body, false), utf32(body, true)]);
-    let named = headers.iter().any(|(name, value)| {
+    let is_utf7 = headers.iter().any(|(name, value)| {
         let name = name.as_str().replace('_', "-");
         let value = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
         name == "content-type" && value.contains("charset") && value.contains("utf-7")
     });
-    if named {
+    if is_utf7 {
         texts.push(utf7(body));
     }
     for text in &mut texts {
@@ -23,7 +22,7 @@ pub fn texts(headers: &HeaderMap, body: &[u8]) -> Vec<String> {
     texts
 }
 
-/// Every text that some server finds in a query: the whole, and each value.
+/// Every text that some server decodes a query to: the whole query, and each value.
 pub fn query_texts(query: &str) -> Vec<String> {
     let decoded = |text: &str| {
         let mut bytes = Vec::new();
@@ -64,7 +63,7 @@ fn utf32(body: &[u8], big: bool) -> String {
     body.chunks_exact(4).map(unit).collect()
 }
 
-/// UTF-7 as iconv-lite reads it: what cannot be decoded is left out.
+/// UTF-7 as iconv-lite reads it: units that cannot be decoded are left out.
 fn utf7(body: &[u8]) -> String {
     let mut text = String::new();
     let mut bytes = body.iter().copied().peekable();

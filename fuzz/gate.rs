@@ -1,55 +1,70 @@
-//! A gate that asks nobody and notes nothing, for targets that try messages on it.
+//! A gate without approvers that logs nothing, for targets that try messages on it.
 
 use std::sync::Arc;
 
 use tapegate_core::frame::Frame;
-use tapegate_core::gate::{Case, Gate, HoldEnd, Ticket, Verdict};
+use tapegate_core::gate::{Gate, GateInput, HoldEnd, HoldId, Verdict};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::time::At;
-use tapegate_policy::inspect::Carrier;
+use tapegate_core::time::Timestamp;
+use tapegate_policy::approval_channel::{ApprovalChannel, ApprovalRequest};
+use tapegate_policy::inspect::TransportKind;
 use tapegate_policy::load::load;
 use tapegate_policy::model::Policy;
-use tapegate_policy::note::{Note, Notes};
-use tapegate_policy::people::{Asking, People};
-use tapegate_policy::warden::{Hands, Ids, Regime, Reins, Settings, Warden};
-use tapegate_yaml::files::Held;
+use tapegate_policy::note::{Note, NoteSink};
+use tapegate_policy::policy_gate::{
+    ActivePolicy, GateEffects, GateSettings, IdGenerator, PolicyGate, PolicyHandle,
+};
+use tapegate_yaml::files::MemoryFiles;
 
-struct Nobody;
+struct NullEffects;
 
-impl Notes for Nobody {
+impl NoteSink for NullEffects {
     fn note(&mut self, _: &Note<'_>) {}
 }
 
-impl People for Nobody {
-    fn ask(&mut self, _: Ticket, _: &Asking<'_>) {}
+impl ApprovalChannel for NullEffects {
+    fn request_approval(&mut self, _: HoldId, _: &ApprovalRequest<'_>) {}
 
-    fn withdraw(&mut self, _: At, _: Ticket, _: HoldEnd) {}
+    fn withdraw_request(&mut self, _: Timestamp, _: HoldId, _: HoldEnd) {}
 }
 
-/// A policy from its text.
+/// Loads a policy from its text.
 pub fn policy(text: &str) -> Arc<Policy> {
-    let loaded = load("p.yaml", &Held::default().with("p.yaml", text));
+    let loaded = load("p.yaml", &MemoryFiles::default().with_file("p.yaml", text));
     Arc::new(loaded.policy.expect("the policy loads"))
 }
 
-/// A fresh gate under a policy.
-pub fn warden(policy: &Arc<Policy>, carrier: Carrier) -> Warden {
-    let policy = Some(Arc::clone(policy));
-    let hands = Hands {
-        notes: Box::new(Nobody),
-        people: Box::new(Nobody),
-        ids: Ids::default(),
+/// A new gate that enforces a policy.
+pub fn policy_gate(policy: &Arc<Policy>, transport: TransportKind) -> PolicyGate {
+    let effects = GateEffects {
+        notes: Box::new(NullEffects),
+        approval_channel: Box::new(NullEffects),
+        ids: IdGenerator::default(),
         clock: Box::new(|| 0),
     };
-    let settings =
-        Settings { source: "fs".to_owned(), client: carrier, server: carrier, ..Settings::default() };
-    Warden::new(settings, hands, Reins::new(Regime { policy, ..Regime::default() }))
+    let settings = GateSettings {
+        source: "fs".to_owned(),
+        client: transport,
+        server: transport,
+        ..GateSettings::default()
+    };
+    let policy = Some(Arc::clone(policy));
+    let active_policy = ActivePolicy { policy, ..ActivePolicy::default() };
+    PolicyGate::new(settings, effects, PolicyHandle::new(active_policy))
 }
 
-/// What a gate says about a message.
-pub fn judge(warden: &mut Warden, from: Side, bytes: &[u8]) -> Verdict {
+/// The gate's verdict on a message.
+pub fn judge(gate: &mut PolicyGate, from: Side, bytes: &[u8]) -> Verdict {
     let frame = Frame::read(bytes);
-    let (at, lane) = (At::default(), Lane::ONLY);
-    let (terminated, topic, listed, approved) = (true, None, None, None);
-    warden.judge(&Case { at, n: 1, lane, from, frame: &frame, terminated, topic, listed, approved })
+    gate.judge(&GateInput {
+        at: Timestamp::default(),
+        n: 1,
+        lane: Lane::ONLY,
+        from,
+        frame: &frame,
+        terminated: true,
+        topic: None,
+        listed: None,
+        approved: None,
+    })
 }

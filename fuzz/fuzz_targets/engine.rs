@@ -1,15 +1,15 @@
-//! Whatever clients say, and whenever: an engine answers in JSON, and comes to an end.
+//! Whatever clients send, and whenever: an engine answers in JSON and finishes.
 #![no_main]
 
 use std::rc::Rc;
 
 use libfuzzer_sys::fuzz_target;
-use tapegate_core::actor::{Act, Actor, Cue, Seat};
+use tapegate_core::actor::{Actor, ActorAction, ActorEvent, ActorSessionId};
 use tapegate_core::json;
-use tapegate_core::time::At;
-use tapegate_scenario::engine::{Engine, Setup};
-use tapegate_scenario::files::{FileError, Files, Opened};
-use tapegate_scenario::load::{Form, Limits, Loading, load};
+use tapegate_core::time::Timestamp;
+use tapegate_scenario::engine::{Engine, EngineSetup};
+use tapegate_scenario::files::{FileError, Files, OpenedFile};
+use tapegate_scenario::load::{LoadOptions, ScenarioFileKind, ScenarioLimits, load};
 use tapegate_scenario::model::Scenario;
 
 const SCENARIO: &str = r#"
@@ -38,14 +38,14 @@ phases:
   - {name: three}
 "#;
 
-struct Only(String);
+struct OneFile(String);
 
-impl Files for Only {
-    fn open(&self, path: &str, _: usize) -> Result<Opened, FileError> {
-        Ok(Opened { path: path.to_owned(), bytes: self.0.clone().into_bytes() })
+impl Files for OneFile {
+    fn open(&self, path: &str, _: usize) -> Result<OpenedFile, FileError> {
+        Ok(OpenedFile { path: path.to_owned(), bytes: self.0.clone().into_bytes() })
     }
 
-    fn open_within(&self, _: &str, _: &str, _: usize) -> Result<Opened, FileError> {
+    fn open_within(&self, _: &str, _: &str, _: usize) -> Result<OpenedFile, FileError> {
         Err(FileError::Missing)
     }
 
@@ -60,9 +60,9 @@ impl Files for Only {
 
 thread_local! {
     static SCENARIOS: [Rc<Scenario>; 2] = ["per_connection", "global"].map(|scope| {
-        let files = Only(SCENARIO.replace("SCOPE", scope));
-        let how = Loading { files: &files, library: None, limits: Limits::default(), form: Form::Scenario };
-        let loaded = load("s.yaml", &how);
+        let files = OneFile(SCENARIO.replace("SCOPE", scope));
+        let options = LoadOptions { files: &files, library: None, limits: ScenarioLimits::default(), form: ScenarioFileKind::Scenario };
+        let loaded = load("s.yaml", &options);
         let findings = &loaded.findings;
         Rc::new(loaded.scenario.unwrap_or_else(|| panic!("{findings:?}")))
     });
@@ -71,39 +71,47 @@ thread_local! {
 fuzz_target!(|input: (bool, bool, &[u8])| {
     let (global, streams, bytes) = input;
     let scenario = SCENARIOS.with(|all| Rc::clone(&all[usize::from(global)]));
-    let mut engine = Engine::new(scenario, Setup { handlers: true, ..Setup::default() });
+    let mut engine =
+        Engine::new(scenario, EngineSetup { handlers: true, ..EngineSetup::default() });
     let (mut ns, mut tickets) = (0, Vec::new());
     for line in bytes.split(|byte| *byte == b'\n') {
         let Some((kind, line)) = line.split_first() else { continue };
-        let seat = Seat(u32::from(kind & 1));
-        let at = At { wall_us: 0, mono_ns: ns };
-        let mut cue = |cue: Cue<'_>| {
-            engine.handle(at, seat, cue, &mut |act| match act {
-                Act::Say(parts) | Act::Tell { parts, .. } => assert!(json::check(&parts.concat()).is_ok()),
-                Act::Run { ticket, .. } => tickets.push(ticket),
+        let session = ActorSessionId(u32::from(kind & 1));
+        let at = Timestamp { wall_us: 0, mono_ns: ns };
+        let mut send = |event: ActorEvent<'_>| {
+            engine.handle(at, session, event, &mut |action| match action {
+                ActorAction::Say(parts) | ActorAction::Tell { parts, .. } => {
+                    assert!(json::check(&parts.concat()).is_ok())
+                }
+                ActorAction::Run { ticket, .. } => tickets.push(ticket),
                 _ => {}
             });
         };
         match kind >> 1 & 7 {
-            0 => cue(Cue::Taken { shared: kind & 16 > 0, streams }),
-            1 => cue(Cue::Left),
-            2 => cue(Cue::Empty),
+            0 => send(ActorEvent::Taken { shared: kind & 16 > 0, streams }),
+            1 => send(ActorEvent::Left),
+            2 => send(ActorEvent::Empty),
             3 => {
                 ns += 3_000_000;
-                cue(Cue::Due);
+                send(ActorEvent::Due);
             }
             4 => {
                 let ticket = u64::from(kind >> 4);
-                cue(Cue::Done { ticket, outcome: Ok(line) });
+                send(ActorEvent::Done { ticket, outcome: Ok(line) });
             }
-            _ => cue(Cue::Said(line)),
+            _ => send(ActorEvent::Said(line)),
         }
     }
-    for seat in [Seat(0), Seat(1)] {
+    for session in [ActorSessionId(0), ActorSessionId(1)] {
         for _ in 0..100_000 {
-            let Some(due) = engine.due(seat) else { break };
+            let Some(due) = engine.next_wakeup(session) else { break };
             ns = ns.max(due);
-            engine.handle(At { wall_us: 0, mono_ns: ns }, seat, Cue::Due, &mut |_| ());
+            engine.handle(
+                Timestamp { wall_us: 0, mono_ns: ns },
+                session,
+                ActorEvent::Due,
+                &mut |_| (),
+            );
         }
     }
 });

@@ -1,5 +1,5 @@
-//! Whatever request comes to a governed listener: what passes is a denied call to no server, however that
-//! reads paths, methods, headers, charsets, queries and bodies.
+//! Whatever request reaches a governed listener: if it is sent on, no server reads a denied call from it,
+//! however that server reads paths, methods, headers, charsets, queries and bodies.
 //!
 //! The input is a request as text: `METHOD TARGET`, header lines, an empty line, the body.
 #![no_main]
@@ -8,9 +8,9 @@
 mod decoders;
 #[path = "../gate.rs"]
 mod gate;
-#[path = "../../crates/tapegate-policy/tests/it/readers.rs"]
-#[expect(dead_code, reason = "lines are tried by another target")]
-mod readers;
+#[path = "../../crates/tapegate-policy/tests/it/lenient_readers.rs"]
+#[expect(dead_code, reason = "another target tests lines")]
+mod lenient_readers;
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,16 +18,16 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use libfuzzer_sys::fuzz_target;
 use tapegate_core::gate::Verdict;
 use tapegate_core::side::Side;
-use tapegate_policy::inspect::Carrier;
+use tapegate_policy::inspect::TransportKind;
 use tapegate_policy::model::Policy;
-use tapegate_wire::http::request_check::{RequestHead, Route, check_head, check_login_body};
+use tapegate_wire::http::request_check::{RequestHead, RequestRoute, check_head, check_login_body};
 
 const POLICY: &str = "
 schema: 1
 governance: {defaults: {action: forward}, rules: [{match: rm, action: deny}]}
 ";
 
-static SHARED: LazyLock<Arc<Policy>> = LazyLock::new(|| gate::policy(POLICY));
+static DENY_RM: LazyLock<Arc<Policy>> = LazyLock::new(|| gate::policy(POLICY));
 
 struct Request<'a> {
     method: Method,
@@ -36,7 +36,7 @@ struct Request<'a> {
     body: &'a [u8],
 }
 
-/// Reads a request; `None` for what an HTTP library does not take either.
+/// Reads a request; `None` if an HTTP library would not accept it either.
 fn read(bytes: &[u8]) -> Option<Request<'_>> {
     let end = bytes.windows(2).position(|two| two == b"\n\n")?;
     let (head, body) = (&bytes[..end], &bytes[end + 2..]);
@@ -53,35 +53,36 @@ fn read(bytes: &[u8]) -> Option<Request<'_>> {
 }
 
 /// Whether a governed listener sends a request on.
-fn passes(request: &Request<'_>) -> bool {
+fn is_sent_on(request: &Request<'_>) -> bool {
     let Request { method, target, headers, body } = request;
-    let route = Route::of(target.path(), "/mcp", false);
+    let route = RequestRoute::of(target.path(), "/mcp", false);
     let has_body = !body.is_empty();
     if check_head(&RequestHead { method, target, headers, route, has_body }).is_err() {
         return false;
     }
     match route {
-        // What is packed is unpacked before it is judged, and that is not what is tried here.
+        // The listener decompresses bodies before it judges them; that is not tested here.
         _ if headers.get("content-encoding").is_some_and(|coding| coding != "identity") => false,
-        Route::Login(step) => check_login_body(step, body).is_ok(),
-        Route::Endpoint if has_body => {
-            let verdict = gate::judge(&mut gate::warden(&SHARED, Carrier::Http), Side::Client, body);
+        RequestRoute::Login(step) => check_login_body(step, body).is_ok(),
+        RequestRoute::Endpoint if has_body => {
+            let mut gate = gate::policy_gate(&DENY_RM, TransportKind::Http);
+            let verdict = gate::judge(&mut gate, Side::Client, body);
             matches!(verdict, Verdict::Forward)
         }
-        Route::Endpoint | Route::Metadata => true,
-        Route::Unknown => false,
+        RequestRoute::Endpoint | RequestRoute::Metadata => true,
+        RequestRoute::Unknown => false,
     }
 }
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(request) = read(bytes) else { return };
-    if !passes(&request) {
+    if !is_sent_on(&request) {
         return;
     }
     let Request { target, headers, body, .. } = &request;
     let query = decoders::query_texts(target.query().unwrap_or_default());
     for text in decoders::texts(headers, body).into_iter().chain(query) {
-        let calls = readers::calls_in_body(text.as_bytes());
+        let calls = lenient_readers::calls_in_body(text.as_bytes());
         assert!(calls.iter().all(|call| call.tool != "rm"), "{calls:?}");
     }
     let overrides = |name: &HeaderName| {

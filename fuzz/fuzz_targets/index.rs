@@ -1,65 +1,67 @@
-//! A tape that is read in stretches is the tape that is read line by line, wherever it is cut, and
-//! everything an index says can be asked for.
+//! Indexing a tape in chunks gives the same index as line by line, wherever it is cut, and every link in the
+//! index can be followed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tapegate_core::signature::Signer;
-use tapegate_core::tape::index::{Index, NONE, Refusal, Splicer, Stretch, cut};
-use tapegate_core::tape::{Finding, Reader};
+use tapegate_core::tape::index::{
+    Index, IndexSplicer, NONE, TapeChunk, TapeRejection, first_line_start,
+};
+use tapegate_core::tape::{TapeFinding, TapeReader};
 
 const FIRST: &[u8] = b"{\"type\":\"message\",\"seq\":1,\"ts\":\"2026-01-01T00:00:00.000000Z\",\"dir\":\"c2s\",\"msg\":{\"id\":1,\"method\":\"m\"}}\n";
 
 fuzz_target!(|input: (u8, bool, &[u8])| {
-    let (piece, ours, bytes) = input;
-    let text = if ours { [FIRST, bytes].concat() } else { bytes.to_vec() };
+    let (piece, prepend_first, bytes) = input;
+    let text = if prepend_first { [FIRST, bytes].concat() } else { bytes.to_vec() };
     let signer = Signer::default();
     let expected = line_by_line(&text, &signer);
-    assert_eq!(in_stretches(&text, usize::from(piece) + 1, &signer), expected);
+    assert_eq!(in_chunks(&text, usize::from(piece) + 1, &signer), expected);
 });
 
 fn line_by_line(text: &[u8], signer: &Signer) -> String {
-    let mut splicer = Splicer::new(signer.clone());
-    let mut reader = Reader::new(text);
+    let mut splicer = IndexSplicer::new(signer.clone());
+    let mut reader = TapeReader::new(text);
     while let Some(next) = reader.next() {
-        if let Err(refusal) = splicer.line(next) {
-            return refusal.to_string();
+        if let Err(rejection) = splicer.line(next) {
+            return rejection.to_string();
         }
     }
-    told(splicer.finish())
+    index_text(splicer.finish())
 }
 
-fn in_stretches(text: &[u8], piece: usize, signer: &Signer) -> String {
-    let mut splicer = Splicer::new(signer.clone());
-    let (mut stretch, mut start, mut aim) = (Stretch::default(), 0, piece);
+fn in_chunks(text: &[u8], piece: usize, signer: &Signer) -> String {
+    let mut splicer = IndexSplicer::new(signer.clone());
+    let (mut chunk, mut start, mut target_end) = (TapeChunk::default(), 0, piece);
     while start < text.len() {
-        let behind = text.get(aim - 1..).and_then(cut);
-        let end = behind.map_or(text.len(), |behind| aim - 1 + behind);
-        stretch.read(&text[start..end], end == text.len(), signer);
-        if let Err(refusal) = splicer.add(&mut stretch) {
-            return refusal.to_string();
+        let line_start = text.get(target_end - 1..).and_then(first_line_start);
+        let end = line_start.map_or(text.len(), |line_start| target_end - 1 + line_start);
+        chunk.read(&text[start..end], end == text.len(), signer);
+        if let Err(rejection) = splicer.add(&mut chunk) {
+            return rejection.to_string();
         }
-        (start, aim) = (end, end + piece);
+        (start, target_end) = (end, end + piece);
     }
-    told(splicer.finish())
+    index_text(splicer.finish())
 }
 
-fn told(made: Result<(Index, Vec<Finding>), Refusal>) -> String {
-    let (index, findings) = match made {
-        Ok(made) => made,
-        Err(refusal) => return refusal.to_string(),
+fn index_text(result: Result<(Index, Vec<TapeFinding>), TapeRejection>) -> String {
+    let (index, findings) = match result {
+        Ok(result) => result,
+        Err(rejection) => return rejection.to_string(),
     };
     let mut out = format!("{:?}{:?}{findings:?}", index.sessions(), index.headers());
     for number in 0..index.len() as u32 {
-        let slot = index.slot(number);
-        out += &format!("{slot:?}");
-        assert!(slot.pair == NONE || index.slot(slot.pair).pair == number);
-        assert!(slot.next == NONE || slot.next != number);
+        let entry = index.entry(number);
+        out += &format!("{entry:?}");
+        assert!(entry.pair == NONE || index.entry(entry.pair).pair == number);
+        assert!(entry.next == NONE || entry.next != number);
     }
-    for ask in 0..index.asks() {
-        let signature = index.ask(ask).signature;
-        assert!(index.first_same(signature).is_some_and(|first| first <= ask));
-        assert!(index.first_like(signature).is_some_and(|first| first <= ask));
-        out += &format!("{:?}", index.ask(ask));
+    for number in 0..index.request_count() {
+        let signature = index.request(number).signature;
+        assert!(index.first_with_hash(signature).is_some_and(|first| first <= number));
+        assert!(index.first_with_subject(signature).is_some_and(|first| first <= number));
+        out += &format!("{:?}", index.request(number));
     }
     out
 }

@@ -1,17 +1,17 @@
-//! Any text loads as a policy or is refused with a reason, in bounded time: the first part is the policy, the others
-//! are the files it names, and what loads can be held against arguments.
+//! Any text loads as a policy or is refused with a reason, in bounded time, and a loaded policy can be evaluated.
+//! The first part of the input is the policy. The others are the files it names; the last is also the arguments.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tapegate_policy::load::load;
-use tapegate_yaml::files::{FileError, Files, Opened};
+use tapegate_yaml::files::{FileError, Files, OpenedFile};
 use tapegate_yaml::finding::Severity;
 
-/// Parts of the input, which any path but that of the policy leads to by its length.
-struct Folder<'a>(Vec<&'a [u8]>);
+/// Parts of the input as files. Any path but that of the policy selects one by its length.
+struct InputFiles<'a>(Vec<&'a [u8]>);
 
-impl Files for Folder<'_> {
-    fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+impl Files for InputFiles<'_> {
+    fn open(&self, path: &str, bytes_max: usize) -> Result<OpenedFile, FileError> {
         let number = match path {
             "tapegate.yaml" => 0,
             _ => 1 + path.len() % 3,
@@ -20,10 +20,10 @@ impl Files for Folder<'_> {
         if bytes.len() > bytes_max {
             return Err(FileError::TooLarge { bytes_max });
         }
-        Ok(Opened { path: path.to_owned(), bytes: bytes.to_vec() })
+        Ok(OpenedFile { path: path.to_owned(), bytes: bytes.to_vec() })
     }
 
-    fn open_within(&self, _: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+    fn open_within(&self, _: &str, path: &str, bytes_max: usize) -> Result<OpenedFile, FileError> {
         self.open(path, bytes_max)
     }
 
@@ -37,16 +37,17 @@ impl Files for Folder<'_> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let folder = Folder(bytes.split(|byte| *byte == 0).collect());
-    let loaded = load("tapegate.yaml", &folder);
+    let input_files = InputFiles(bytes.split(|byte| *byte == 0).collect());
+    let loaded = load("tapegate.yaml", &input_files);
     let refused = loaded.findings.iter().any(|finding| {
         assert!(usize::from(finding.spot.file) < loaded.sources.len());
         finding.severity == Severity::Error
     });
     assert_eq!(loaded.policy.is_none(), refused);
     let Some(policy) = loaded.policy else { return };
-    let arguments = folder.0.last().copied().unwrap_or_default();
+    let arguments = input_files.0.last().copied().unwrap_or_default();
     for predicate in policy.rules.iter().flat_map(|rule| &rule.arguments) {
-        predicate.holds(arguments);
+        predicate.must_hold(arguments);
+        predicate.may_hold(arguments);
     }
 });

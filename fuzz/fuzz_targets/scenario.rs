@@ -1,32 +1,33 @@
-//! Any text loads or is refused, in bounded time: the first line picks how, the rest are the files.
+//! Any text loads or is refused, in bounded time. The first byte selects the options; the rest is the files.
 #![no_main]
 
 use std::cell::Cell;
 
 use libfuzzer_sys::fuzz_target;
-use tapegate_scenario::files::{FileError, Files, Opened};
-use tapegate_scenario::load::{Form, Limits, Loading, load_strict_001};
+use tapegate_scenario::files::{FileError, Files, OpenedFile};
+use tapegate_scenario::finding::Severity;
+use tapegate_scenario::load::{LoadOptions, ScenarioFileKind, ScenarioLimits, load_strict_001};
 
-/// Files `0`, `1`, …, which any path leads to by its length.
-struct Folder<'a> {
+/// Files `0`, `1`, …. Any path selects one by its length.
+struct InputFiles<'a> {
     files: Vec<&'a [u8]>,
-    /// A loader that never stops asking would never come back.
-    asked: Cell<usize>,
+    /// Counts requests, to stop a loader that never stops asking.
+    open_count: Cell<usize>,
 }
 
-impl Files for Folder<'_> {
-    fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
-        self.asked.set(self.asked.get() + 1);
+impl Files for InputFiles<'_> {
+    fn open(&self, path: &str, bytes_max: usize) -> Result<OpenedFile, FileError> {
+        self.open_count.set(self.open_count.get() + 1);
         let number = path.len() % self.files.len();
         let bytes = self.files[number];
-        if bytes.len() > bytes_max || self.asked.get() > 1_000 {
+        if bytes.len() > bytes_max || self.open_count.get() > 1_000 {
             return Err(FileError::TooLarge { bytes_max });
         }
         let end = ["yaml", "json", "png", "txt"][path.len() / 7 % 4];
-        Ok(Opened { path: format!("{number}.{end}"), bytes: bytes.to_vec() })
+        Ok(OpenedFile { path: format!("{number}.{end}"), bytes: bytes.to_vec() })
     }
 
-    fn open_within(&self, _: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+    fn open_within(&self, _: &str, path: &str, bytes_max: usize) -> Result<OpenedFile, FileError> {
         if path.contains("..") { Err(FileError::Missing) } else { self.open(path, bytes_max) }
     }
 
@@ -40,16 +41,17 @@ impl Files for Folder<'_> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let [how, rest @ ..] = bytes else { return };
+    let [selector, rest @ ..] = bytes else { return };
     let files: Vec<&[u8]> = rest.split(|byte| *byte == 0).collect();
-    let folder = Folder { files, asked: Cell::new(0) };
-    let form = if how % 2 == 0 { Form::Scenario } else { Form::Tool };
-    let library = (how % 3 == 0).then(|| "lib".to_owned());
-    let loading = Loading { files: &folder, library, limits: Limits::default(), form };
-    let loaded = load_strict_001("", &loading);
+    let input_files = InputFiles { files, open_count: Cell::new(0) };
+    let form = if selector % 2 == 0 { ScenarioFileKind::Scenario } else { ScenarioFileKind::Tool };
+    let library = (selector % 3 == 0).then(|| "lib".to_owned());
+    let options =
+        LoadOptions { files: &input_files, library, limits: ScenarioLimits::default(), form };
+    let loaded = load_strict_001("", &options);
     let refused = loaded.findings.iter().any(|finding| {
         assert!(usize::from(finding.spot.file) < loaded.sources.len());
-        finding.severity == tapegate_scenario::finding::Severity::Error
+        finding.severity == Severity::Error
     });
     assert_eq!(loaded.scenario.is_none(), refused);
 });

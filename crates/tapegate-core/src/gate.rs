@@ -226,7 +226,7 @@ pub trait Gate: fmt::Debug {
         reason: &str,
     );
 
-    /// An HTTP request or reply is ambiguous, for the reason `why`. Notes it, and returns whether the
+    /// An HTTP request or reply is ambiguous, for `reason`. Notes it, and returns whether the
     /// message is refused. A gate that only observes returns false.
     fn reject_ambiguous(
         &mut self,

@@ -123,7 +123,7 @@ impl Signer {
         }
     }
 
-    /// The same, given the envelope `said` of `two`.
+    /// The same, given the `envelope` of `two`.
     pub(crate) fn asks_for_same_as(&self, one: &[u8], two: &[u8], envelope: &Envelope<'_>) -> bool {
         if same_but_for_id(one, two, envelope) {
             return true;

@@ -40,7 +40,7 @@ governance:
   rules:
 ";
 
-/// Takes nothing down and asks nobody.
+/// Logs nothing and asks no approver.
 struct NullEffects;
 
 impl NoteSink for NullEffects {

@@ -171,14 +171,14 @@ fn check_envelope(msg: &Envelope<'_>, faults: &mut Vec<MessageFault>) {
     let kind = msg.kind();
     // Only a request needs an id that can be answered; an error may have the id `null`.
     let odd_id = msg.id.is_some_and(|id| !matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9')));
-    let nobody = kind == MessageKind::Error && msg.id == Some(b"null");
+    let is_unaddressed = kind == MessageKind::Error && msg.id == Some(b"null");
     let odd_method =
         msg.method.is_some_and(|method| method.escaped && target::has_lone_surrogate(method));
     for (fault, is) in [
         (MessageFault::Version, !msg.version_ok),
         (MessageFault::Shapeless, kind == MessageKind::Other),
         (MessageFault::Ambiguous, msg.method.is_some() && answers),
-        (MessageFault::Id, odd_id && !nobody),
+        (MessageFault::Id, odd_id && !is_unaddressed),
         (MessageFault::Repeated, msg.repeated),
         (MessageFault::Twin, msg.twisted),
         (MessageFault::Surrogate, odd_method),

@@ -5,7 +5,8 @@
 //! key, so that a tape can still be replayed. Guarantees:
 //!
 //! - Only masked values change; every other byte of a message stays, and it remains valid JSON.
-//! - What the protocol needs is never masked, whatever the rules say; see the list in `zone`.
+//! - What the protocol needs is never masked, whatever the rules say; see the list in
+//!   `protocol_zone`.
 //! - Masking is idempotent.
 //! - When in doubt, it masks: text that cannot be parsed is withheld, not kept.
 //!

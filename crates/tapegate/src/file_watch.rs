@@ -172,7 +172,7 @@ mod tests {
         for number in 0..300 {
             std::fs::write(folder.path().join(format!("c{number}")), "1").unwrap();
         }
-        assert!(!told(&mut watch).await, "somebody else's files");
+        assert!(!told(&mut watch).await, "changes to other files");
         std::fs::write(&file, "4444").unwrap();
         assert!(told(&mut watch).await, "there again");
     }

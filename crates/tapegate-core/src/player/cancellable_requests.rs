@@ -52,7 +52,7 @@ impl PlayerTape {
         Ok(next.map_or(0, |next| next.at_us.saturating_sub(entry.at_us)))
     }
 
-    /// If the recorded request `ask` was never answered: when to answer a live request that matches
+    /// If the recorded request was never answered: when to answer a live request that matches
     /// it.
     pub(super) fn cancellable(
         &mut self,

@@ -31,7 +31,7 @@ pub(super) type OrderGroup = (u32, u32);
 /// The waiting scenes of a session, by their next message.
 #[derive(Debug, Default)]
 pub(super) struct SceneQueue {
-    /// The next slot and the number of each unfinished scene.
+    /// The next entry and the number of each unfinished scene.
     open: BTreeMap<OrderGroup, BTreeSet<(u32, u32)>>,
     /// Those of them that wait for their turn.
     turns: BTreeMap<OrderGroup, BTreeSet<(u32, u32)>>,
@@ -80,7 +80,7 @@ impl SceneQueue {
         true
     }
 
-    /// The next slot of the first scene in its group.
+    /// The next entry of the first scene in its group.
     fn first_pending_entry(&self, group: OrderGroup) -> u32 {
         self.open.get(&group).and_then(|open| open.first()).map_or(NONE, |(next, _)| *next)
     }
@@ -119,7 +119,7 @@ impl SceneQueue {
 }
 
 impl LiveSession {
-    /// The slot before which a scene, which must not be stored, may continue. If all sessions share one
+    /// The entry before which a scene, which must not be stored, may continue. If all sessions share one
     /// position, `shared` is their run.
     pub(super) fn limit(
         &self,
@@ -141,7 +141,7 @@ impl LiveSession {
         others.min(run.map_or(NONE, |run| first_missing_entry(scene, tape, run)))
     }
 
-    /// Removes and returns the first scene whose turn has come, and the slot before which it may
+    /// Removes and returns the first scene whose turn has come, and the entry before which it may
     /// continue. Once the client is silent, only the order among waiting scenes counts.
     pub(super) fn take_scene_in_turn(
         &mut self,
@@ -169,7 +169,7 @@ impl LiveSession {
     }
 }
 
-/// The first slot that belongs to a request that the recorded client made while this one was open, and
+/// The first entry that belongs to a request that the recorded client made while this one was open, and
 /// that the live client has not made yet.
 fn first_missing_entry(scene: &mut ActiveScene, tape: &PlayerTape, run: &TapeRun) -> u32 {
     let index = &tape.index;

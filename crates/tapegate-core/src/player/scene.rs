@@ -174,7 +174,7 @@ impl ActiveScene {
         self.base.0.saturating_add((recorded_us as f64 * 1000.0 * pace) as u64)
     }
 
-    /// Plays until it has to wait, or up to the slot `limit`. Returns false when the scene is over.
+    /// Plays until it has to wait, or up to the entry `limit`. Returns false when the scene is over.
     pub(super) fn advance(
         &mut self,
         context: &mut PlayContext<'_>,

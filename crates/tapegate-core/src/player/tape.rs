@@ -42,7 +42,7 @@ pub(super) struct PlayerTape {
     pub(super) era: Option<ProtocolEra>,
 }
 
-/// The slots of notifications, by session and method.
+/// The entries of notifications, by session and method.
 type NotificationIndex = HashMap<(u32, Vec<u8>), Vec<u32>>;
 
 /// A live request to match.

@@ -19,7 +19,7 @@ pub(super) struct TapeRun {
     part: RunScope,
     /// How many requests of its part it has passed.
     position: u32,
-    /// The slot of the last answer to the requests taken in order.
+    /// The entry of the last answer to the requests taken in order.
     busy_until: u32,
     /// Requests further on that were already taken.
     ahead: EarlyRequests,
@@ -187,7 +187,7 @@ impl TapeRun {
         self.used.contains(request_number)
     }
 
-    /// Takes `ask`, which has the same signature as `head`.
+    /// Takes `request_number`, which has the same signature as `head`.
     pub(super) fn take_request(&mut self, tape: &PlayerTape, head: u32, request_number: u32) {
         self.taken += 1;
         self.used.set(request_number);
@@ -240,7 +240,7 @@ fn is_sole_request(tape: &PlayerTape, head: u32) -> bool {
     tape.index.next_with_hash(head) == NONE
 }
 
-/// The slot of the answer to a request; 0 if it was never answered, since no client waited for it.
+/// The entry of the answer to a request; 0 if it was never answered, since no client waited for it.
 fn answer_entry(tape: &PlayerTape, request_number: u32) -> u32 {
     match tape.entry_of(request_number).pair {
         NONE => 0,

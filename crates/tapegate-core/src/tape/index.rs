@@ -1,7 +1,7 @@
 //! A compact index of a whole tape: who sent what, where it is, and what belongs together.
 //!
-//! Bodies stay in the file; the index stores their positions. A *slot* is the index entry of a
-//! message, an *ask* the additional entry of a client's request. Messages that the server sent
+//! Bodies stay in the file; the index stores their positions. Each message has an
+//! [`IndexEntry`], and a client's request also a [`RequestEntry`]. Messages that the server sent
 //! unprompted belong to a *scene*: that of the client's message that they came with or after.
 //!
 //! A client's request or notification begins a scene. Following [`IndexEntry::next`] from it yields, in
@@ -38,7 +38,7 @@ pub use chunk::{TapeChunk, first_line_start};
 pub use index_splicer::{IndexSplicer, TapeRejection};
 pub use indexer::Indexer;
 
-/// No slot, or no ask.
+/// No entry, or no request.
 pub const NONE: u32 = u32::MAX;
 
 /// A source of message bodies.
@@ -68,9 +68,9 @@ pub struct IndexEntry {
     pub from: Side,
     /// Its kind.
     pub kind: MessageKind,
-    /// For a request, the slot of its answer; for an answer, the slot of its request.
+    /// For a request, the entry of its answer; for an answer, the entry of its request.
     pub pair: u32,
-    /// The next slot of the same scene.
+    /// The next entry of the same scene.
     pub next: u32,
     /// Whether its text spans several lines.
     pub spread: bool,
@@ -96,7 +96,7 @@ pub struct IndexEntry {
 pub struct RequestEntry {
     /// A hash of what it asks for.
     pub signature: Signature,
-    /// Its slot.
+    /// Its entry number.
     pub entry_number: u32,
 }
 
@@ -145,8 +145,8 @@ impl Index {
         self.requests.len() as u32
     }
 
-    /// The entry of a client's request. Asks are ordered by session, and within a session as on the
-    /// tape.
+    /// The entry of a client's request. Requests are ordered by session, and within a session as on
+    /// the tape.
     pub fn request(&self, request_number: u32) -> RequestEntry {
         let request_entry = &self.requests[request_number as usize];
         RequestEntry {
@@ -155,12 +155,12 @@ impl Index {
         }
     }
 
-    /// The asks of each session.
+    /// The requests of each session.
     pub fn sessions(&self) -> &[Range<u32>] {
         &self.sessions
     }
 
-    /// The first ask with the signature's hash, in ask order.
+    /// The first request with the signature's hash, in request order.
     pub fn first_with_hash(&self, signature: Signature) -> Option<u32> {
         let wanted = ChainedRequest::new(signature, NONE);
         self.same.find(wanted.hash_position(), |request_number| {
@@ -168,13 +168,13 @@ impl Index {
         })
     }
 
-    /// The next ask with the same hash as `ask`, or [`NONE`].
+    /// The next request with the same hash as this one, or [`NONE`].
     pub fn next_with_hash(&self, request_number: u32) -> u32 {
         self.requests[request_number as usize].next_same
     }
 
-    /// The first ask with the same subject (method, and name or uri), in ask order. Subjects are
-    /// compared by 32-bit hashes, so in rare cases one with another subject may be among them.
+    /// The first request with the same subject (method, and name or uri), in request order. Subjects
+    /// are compared by 32-bit hashes, so in rare cases one with another subject may be among them.
     pub fn first_with_subject(&self, signature: Signature) -> Option<u32> {
         let wanted = ChainedRequest::new(signature, NONE);
         self.like.find(wanted.subject_position(), |request_number| {
@@ -182,12 +182,12 @@ impl Index {
         })
     }
 
-    /// The next ask with the same subject as `ask`, or [`NONE`].
+    /// The next request with the same subject as this one, or [`NONE`].
     pub fn next_with_subject(&self, request_number: u32) -> u32 {
         self.requests[request_number as usize].next_like
     }
 
-    /// The slots of the clients' notifications, in tape order.
+    /// The entries of the clients' notifications, in tape order.
     pub fn client_notifications(&self) -> &[u32] {
         &self.client_notifications
     }

@@ -75,8 +75,8 @@ pub struct Translator<'a> {
 }
 
 impl<'a> Translator<'a> {
-    /// Creates a translator. `asides` belong to the tape that is read; `beside` yields the lines of
-    /// its anomalies file.
+    /// Creates a translator. `asides` belong to the tape that is read; `anomaly_file` yields the
+    /// lines of its anomalies file.
     pub fn new(
         to: Dialect,
         origin: HeaderOrigin,

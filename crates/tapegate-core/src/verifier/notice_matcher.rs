@@ -44,7 +44,7 @@ pub(super) struct NoticeGroup {
 pub(super) enum NoticeOwner {
     /// Only to the session.
     Nobody,
-    /// The request in this slot.
+    /// The request at this entry.
     Request(u32),
 }
 
@@ -76,7 +76,7 @@ pub(super) struct ExpectedNotice {
 /// A difference found in a group.
 #[derive(Debug)]
 pub(super) struct NoticeOutcome {
-    /// The slot of the recorded notification, if there is one.
+    /// The entry of the recorded notification, if there is one.
     pub(super) entry_number: Option<u32>,
     pub(super) group: NoticeGroup,
     pub(super) discrepancy: Discrepancy,
@@ -151,7 +151,7 @@ impl NoticeMatcher {
         Ok(())
     }
 
-    /// Notes that the request in `slot` is answered, so that no more progress is expected.
+    /// Notes that the request at `entry_number` is answered, so that no more progress is expected.
     pub(super) fn close(&mut self, entry_number: u32) {
         let method = "notifications/progress".to_owned();
         let group = NoticeGroup { method, owner: NoticeOwner::Request(entry_number) };

@@ -18,7 +18,7 @@ use super::tool_hints::ToolHints;
 pub(super) const PAGES_MORE_MAX: usize = 1000;
 const LIVE_BYTES_MAX: usize = 256 << 20;
 
-/// The incomplete lists of a session, by the slot of the first request.
+/// The incomplete lists of a session, by the entry of the first request.
 #[derive(Debug, Default)]
 pub(super) struct PagedLists {
     open: BTreeMap<u32, PagedList>,
@@ -85,7 +85,7 @@ impl PagedLists {
         self.open.iter().rfind(|(_, open)| follows(open)).map(|(first, _)| *first)
     }
 
-    /// Begins a list with the request in slot `first`.
+    /// Begins a list with the request at entry `first`.
     pub(super) fn begin(&mut self, list: ListKind, first: u32) {
         self.open.insert(first, PagedList::new(list));
     }

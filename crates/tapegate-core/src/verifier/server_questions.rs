@@ -46,7 +46,7 @@ struct MethodQuestions {
 pub(super) enum QuestionMatch {
     /// A recorded one.
     Recorded {
-        /// Its slot.
+        /// Its entry number.
         entry_number: u32,
         /// How they differ.
         changes: RecordedChanges,
@@ -58,7 +58,7 @@ pub(super) enum QuestionMatch {
 }
 
 impl ServerQuestions {
-    /// The requests among the slots of a session; if `all` calls may be sent, all of them may be
+    /// The requests among the entries of a session; if `all` calls may be sent, all of them may be
     /// answered.
     pub(super) fn read(
         tape: &mut VerifierTape<'_>,
@@ -84,7 +84,7 @@ impl ServerQuestions {
         self.by_method.contains_key(method)
     }
 
-    /// Notes that the request in `slot` is expected, and how long to wait for it.
+    /// Notes that the request at `entry_number` is expected, and how long to wait for it.
     pub(super) fn expect(&mut self, entry_number: u32, method: &str, patience_ns: u64) {
         let Some(questions) = self.by_method.get_mut(method) else { return };
         let Ok(at) = questions.entry_numbers.binary_search(&entry_number) else { return };
@@ -161,7 +161,7 @@ impl ServerQuestions {
         until.filter(|until_ns| *until_ns > now_ns).min()
     }
 
-    /// The slots of expected requests that the server did not make.
+    /// The entries of expected requests that the server did not make.
     pub(super) fn missing_entries(&self) -> Vec<u32> {
         self.wanted.keys().copied().collect()
     }

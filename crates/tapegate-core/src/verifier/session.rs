@@ -63,7 +63,7 @@ pub(super) struct VerifySession {
     entry_numbers: Vec<u32>,
     /// The index of the next one.
     at: usize,
-    /// Requests of the tape that were sent and not answered, by slot.
+    /// Requests of the tape that were sent and not answered, by entry number.
     sent_requests: HashMap<u32, SentRequest>,
     /// All pending requests, by the id they were sent with.
     waiting: HashMap<IdKey, AwaitedAnswer>,
@@ -142,11 +142,11 @@ struct AwaitedAnswer {
 
 /// Why a request was made.
 enum RequestPurpose {
-    /// It is on the tape, in this slot.
+    /// It is on the tape, at this entry.
     Recorded(u32),
     /// To find out which tools are read-only: the tools known so far, and the request's `_meta`.
     Tools(ToolHints, Option<Vec<u8>>),
-    /// To read a list to its end; it started with this slot.
+    /// To read a list to its end; it started with this entry.
     Page(u32),
     /// To initialize a session whose `initialize` is not on the tape.
     Introduction,

@@ -17,9 +17,9 @@ pub(super) struct VerifierTape<'t> {
     pub(super) index: &'t Index,
     bodies: Box<dyn BodySource + 't>,
     signer: Signer,
-    /// The slots of all sessions, one session after the other.
+    /// The entries of all sessions, one session after the other.
     entry_numbers: Vec<u32>,
-    /// The range of each session in `slots`.
+    /// The range of each session in `entry_numbers`.
     sessions: Vec<Range<usize>>,
     /// What the tape declares about tools, once it was needed.
     tools: Option<ToolHints>,
@@ -46,7 +46,7 @@ impl<'t> VerifierTape<'t> {
         self.sessions.iter().map(ExactSizeIterator::len).sum()
     }
 
-    /// The slots of a session, in tape order.
+    /// The entries of a session, in tape order.
     pub(super) fn session(&self, session: usize) -> &[u32] {
         self.sessions.get(session).map_or(&[], |range| &self.entry_numbers[range.clone()])
     }
@@ -63,7 +63,7 @@ impl<'t> VerifierTape<'t> {
         Ok(compact(text).into_owned())
     }
 
-    /// The reference to the message in `slot` for a finding; for an answer, to its request.
+    /// The reference to the message at `entry_number` for a finding; for an answer, to its request.
     pub(super) fn message_ref(&mut self, entry_number: u32) -> io::Result<MessageRef> {
         let IndexEntry { kind, pair, number, session, .. } = self.index.entry(entry_number);
         let asked = matches!(kind, MessageKind::Response | MessageKind::Error) && pair != NONE;
@@ -106,7 +106,7 @@ impl<'t> VerifierTape<'t> {
     }
 }
 
-/// The slots of all sessions, one session after the other and each in tape order, and the range of
+/// The entries of all sessions, one session after the other and each in tape order, and the range of
 /// each session.
 fn by_session(index: &Index) -> (Vec<u32>, Vec<Range<usize>>) {
     let count = index.len() as u32;

@@ -2,8 +2,8 @@
 //!
 //! Each pattern has keywords without which it cannot match; its expression is compiled and run only
 //! on a text that contains one of them. The first group of an expression is the secret; without a
-//! group, the whole match is. A distinctive prefix needs no word boundary before it, so that `
-//! ` in a text that is itself escaped JSON does not hide what follows.
+//! group, the whole match is. A distinctive prefix needs no word boundary before it, so that a `\n`
+//! in a text that is itself escaped JSON does not hide what follows.
 
 use super::pattern_search::SecretPattern;
 

@@ -126,7 +126,7 @@ fn answers_are_known_by_what_was_asked() {
     let mut judge = judge(&expectations);
     let accept = json!({"jsonrpc": "2.0", "id": 7, "result": {"action": "accept"}}).to_string();
     judge.receive_line(Timestamp::default(), SEAT, accept.as_bytes(), "");
-    assert_eq!(judge.verdict().outcome(), ExpectationOutcome::Untested, "nobody was asked");
+    assert_eq!(judge.verdict().outcome(), ExpectationOutcome::Untested, "the client was not asked");
     judge.note_client_request(SEAT, b"7", "elicitation/create");
     judge.receive_line(Timestamp::default(), ActorSessionId(2), accept.as_bytes(), "");
     assert_eq!(judge.verdict().outcome(), ExpectationOutcome::Kept);

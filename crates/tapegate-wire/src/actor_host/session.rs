@@ -39,7 +39,7 @@ pub(super) struct ActorSession<'d> {
     /// Whether the client has stopped reading.
     gone: bool,
     /// Set once the output is discarded even if it is read: the grace for the passthrough server.
-    nobody: Rc<Cell<Option<Duration>>>,
+    discard_grace: Rc<Cell<Option<Duration>>>,
 }
 
 impl<'d> ActorSession<'d> {
@@ -59,16 +59,20 @@ impl<'d> ActorSession<'d> {
             unheard: false,
             left: false,
             gone: false,
-            nobody: Rc::default(),
+            discard_grace: Rc::default(),
         }
     }
 
     /// Adapts the session to a bridge in the same process, which has checked message sizes, may
-    /// have streams that end early, and sets `nobody` once output is discarded.
-    pub(super) fn in_process(mut self, nobody: Rc<Cell<Option<Duration>>>, streams: bool) -> Self {
+    /// have streams that end early, and sets `discard_grace` once output is discarded.
+    pub(super) fn in_process(
+        mut self,
+        discard_grace: Rc<Cell<Option<Duration>>>,
+        streams: bool,
+    ) -> Self {
         self.lines = LineSplitter::with_small_buffer(usize::MAX);
         (self.client_io.inside, self.client_io.streams) = (true, streams);
-        Self { nobody, ..self }
+        Self { discard_grace, ..self }
     }
 
     /// Serves the client until it has left or the actor wants to end.
@@ -106,7 +110,7 @@ impl<'d> ActorSession<'d> {
         };
         let grace = match cause {
             // A bridge has set its own grace; on pipes the client has left and nothing hurries.
-            EndCause::Client => self.nobody.get().unwrap_or(patience.grace),
+            EndCause::Client => self.discard_grace.get().unwrap_or(patience.grace),
             _ => patience.grace_on_signal,
         };
         // First, so that the tape is complete before anything is waited for.
@@ -213,7 +217,7 @@ impl<'d> ActorSession<'d> {
             return Some(EndCause::Actor);
         }
         // The bridge discards the output, so there is no reason to finish it.
-        (self.left && (self.nobody.get().is_some() || self.client_io.is_done()))
+        (self.left && (self.discard_grace.get().is_some() || self.client_io.is_done()))
             .then_some(EndCause::Client)
     }
 

@@ -122,7 +122,7 @@ struct BodyBounds {
 }
 
 impl BodyBounds {
-    /// The bounds for a body with the declared length `told`, if it has one.
+    /// The bounds for a body with the `declared` length, if it has one.
     fn new(declared: Option<u64>, limit: usize) -> Self {
         let bytes_max = DRAIN_BYTES_MAX.saturating_add(limit as u64);
         match declared {

@@ -189,7 +189,7 @@ impl InboundBridge {
         Ok(())
     }
 
-    /// Ends every server; clients waiting for an answer get `why`.
+    /// Ends every server; clients waiting for an answer get `reason`.
     async fn shutdown_all(&self, reason: &str) {
         // First, so that requests which arrive during the shutdown start no further server.
         self.closing.set(true);

@@ -62,7 +62,7 @@ pub trait RequestHandler {
         Box::pin(std::future::pending())
     }
 
-    /// Ends all work in progress; clients waiting for an answer get `why`.
+    /// Ends all work in progress; clients waiting for an answer get `reason`.
     fn shutdown<'a>(&'a self, reason: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
         let _ = reason;
         Box::pin(std::future::ready(()))

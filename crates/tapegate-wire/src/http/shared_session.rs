@@ -159,7 +159,7 @@ impl SharedSession {
         Ok(GateResult { disposition, outgoing })
     }
 
-    /// Records that a message is ambiguous for the reason `why`, and returns whether it is refused.
+    /// Records that a message is ambiguous for `reason`, and returns whether it is refused.
     pub(crate) fn check_ambiguous(
         &self,
         lane: Lane,

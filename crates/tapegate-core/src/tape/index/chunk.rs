@@ -30,7 +30,7 @@ pub struct TapeChunk {
 pub(super) enum ChunkItem {
     /// A line that is not a message.
     Entry(u64, TapeLine<'static>),
-    /// A message line that yields no slot.
+    /// A message line that yields no entry.
     Bare { line: u64, from: Side, numbered: bool },
     /// A message or an element of a batch that is skipped.
     Odd(u64, &'static str),

@@ -1,36 +1,37 @@
-//! A hash table of asks: open addressing, four bytes per place, keys stored elsewhere.
+//! A hash table of requests: open addressing, four bytes per place, keys stored elsewhere.
 //!
-//! The bits of a place that the number of an ask does not need hold a few bits of its key, so that asks
-//! with other keys are rarely compared.
+//! The bits of a place that the number of a request does not need hold a few bits of its key, so
+//! that requests with other keys are rarely compared.
 
 use super::NONE;
 
-/// Maps a key to the first ask that has it. Keys are stored with the asks, so the caller compares them.
+/// Maps a key to the first request that has it. Keys are stored with the requests, so the caller
+/// compares them.
 #[derive(Debug, Default)]
 pub(super) struct KeyTable {
     places: Vec<u32>,
     count: usize,
-    /// How many bits of a place are the number of an ask; the others belong to its key.
+    /// How many bits of a place are the number of a request; the others belong to its key.
     number_bits: u32,
 }
 
 impl KeyTable {
-    /// A table for up to `asks` asks that holds `count` keys without growing.
+    /// A table for up to `request_numbers` requests that holds `count` keys without growing.
     pub(super) fn with_capacity(request_numbers: usize, count: usize) -> Self {
         // One number is reserved for free places.
         let number_bits = usize::BITS - request_numbers.leading_zeros();
         Self { places: vec![NONE; count + count / 3 + 1], count: 0, number_bits }
     }
 
-    /// The ask with the key whose evenly spread bits are `spread`; `is` returns whether an ask has the
-    /// key.
+    /// The request with the key whose evenly spread bits are `spread`; `is` returns whether a request
+    /// has the key.
     pub(super) fn find(&self, spread: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let place = self.place(spread, is)?;
         self.ask_at(place)
     }
 
-    /// Puts `ask` at its key and returns the previous one, or [`NONE`]. `spread_of` returns the bits of
-    /// any ask in the table.
+    /// Puts a request at its key and returns the previous one, or [`NONE`]. `spread_of` returns the
+    /// bits of any request in the table.
     pub(super) fn insert(
         &mut self,
         request_number: u32,
@@ -95,7 +96,7 @@ impl KeyTable {
 mod tests {
     use super::*;
 
-    /// Puts one ask for each key, the last first, and checks that each is found by its key.
+    /// Puts one request for each key, the last first, and checks that each is found by its key.
     #[track_caller]
     fn finds(keys: &[u64], mut table: KeyTable) {
         let first = |key: u64| keys.iter().position(|other| *other == key).unwrap() as u32;

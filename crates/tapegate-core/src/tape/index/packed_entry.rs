@@ -1,4 +1,4 @@
-//! The memory layout of slots and asks: 32 bytes each.
+//! The memory layout of entries and requests: 32 bytes each.
 
 use super::{IndexEntry, NONE};
 use crate::frame::MessageKind;
@@ -15,7 +15,7 @@ const TICK_BITS: u32 = 40;
 /// The length of a tick in microseconds; 40 bits of ticks are 203 days.
 const TICK_US: u64 = 16;
 
-/// A packed slot.
+/// A packed entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PackedEntry {
     /// Flags in the upper bits, and the position of the text.
@@ -28,7 +28,7 @@ pub(super) struct PackedEntry {
     pub(super) next: u32,
 }
 
-/// The flags of a slot.
+/// The flags of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum EntryFlag {
     Server = OFFSET_BITS as isize,
@@ -53,7 +53,7 @@ const KINDS: [MessageKind; 5] = [
     MessageKind::Other,
 ];
 
-/// An ask with the links of its chains.
+/// A request with the links of its chains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChainedRequest {
     pub(super) hash: [u64; 2],
@@ -64,7 +64,7 @@ pub(super) struct ChainedRequest {
 }
 
 impl PackedEntry {
-    /// A slot without pair and scene. `offset` must be within the limit.
+    /// An entry without pair and scene. `offset` must be within the limit.
     pub(super) fn new(offset: u64, length: u32, from: Side, kind: MessageKind) -> Self {
         let kind_bits = KINDS.iter().position(|known| *known == kind).unwrap_or(0) as u64;
         let place = offset & OFFSET_MAX | kind_bits << KIND_SHIFT;

@@ -40,7 +40,7 @@ pub(super) struct RawEntry {
     pub(super) token: Option<HashedKey>,
     /// For a cancellation: the request it cancels.
     pub(super) cancels: Option<HashedKey>,
-    /// For a client's request: its ask, with no slot yet.
+    /// For a client's request: its request entry, with no entry number yet.
     pub(super) asked: Option<ChainedRequest>,
     /// Whether it is a ping, which is answered without the tape.
     pub(super) ping: bool,

@@ -17,7 +17,7 @@ pub(super) struct SessionBuilder {
     pub(super) number: u32,
     of_client: OpenRequests,
     of_server: OpenRequests,
-    /// The slot of the client's `initialize`, and whether the server has accepted it.
+    /// The entry of the client's `initialize`, and whether the server has accepted it.
     introduced: Option<(u32, bool)>,
     /// The client's latest request.
     latest: Option<LatestRequest>,
@@ -35,14 +35,14 @@ struct LatestRequest {
     token: Option<HashedKey>,
 }
 
-/// All slots so far, and the ends of scenes.
+/// All entries so far, and the ends of scenes.
 #[derive(Debug, Default)]
 pub(super) struct SceneBuilder {
     pub(super) entries: Vec<PackedEntry>,
-    /// The last slot of scenes that do not end with their answer or, without one, with their first
+    /// The last entry of scenes that do not end with their answer or, without one, with their first
     /// message.
     tails: HashMap<u32, u32, foldhash::fast::RandomState>,
-    /// The first slot of this recording.
+    /// The first entry of this recording.
     start: u32,
     /// Whether the numbers of this recording are not strictly increasing.
     unordered: bool,
@@ -52,7 +52,7 @@ pub(super) struct SceneBuilder {
 enum ScenePosition {
     /// It begins a scene.
     First,
-    /// It belongs to the scene that begins with this slot; before all scenes if that is [`NONE`].
+    /// It belongs to the scene that begins with this entry; before all scenes if that is [`NONE`].
     In(u32),
     /// It belongs to no scene.
     Nowhere,
@@ -209,7 +209,7 @@ impl SessionBuilder {
 }
 
 impl SceneBuilder {
-    /// Begins another recording with the next slot.
+    /// Begins another recording with the next entry.
     pub(super) fn begin_recording(&mut self) {
         (self.start, self.unordered) = (self.entries.len() as u32, false);
     }
@@ -233,7 +233,8 @@ impl SceneBuilder {
         }
     }
 
-    /// The request with this number in the same recording, if the answer in `slot` can be for it.
+    /// The request with this number in the same recording, if the answer at `entry_number` can be
+    /// for it.
     fn find_numbered(&self, number: u64, entry_number: u32) -> Option<u32> {
         let number = u32::try_from(number).ok().filter(|_| !self.unordered)?;
         let part = &self.entries[self.start as usize..];
@@ -247,7 +248,7 @@ impl SceneBuilder {
         fits.then_some(self.start + index as u32)
     }
 
-    /// Appends a slot to a scene.
+    /// Appends an entry to a scene.
     fn append_entry(&mut self, scene: u32, entry_number: u32) {
         let answer = self.entries[scene as usize].pair;
         let tail = match self.tails.get(&scene) {

@@ -77,7 +77,7 @@ impl VerifySession {
         }
     }
 
-    /// Notes that the request in `slot` is answered or never will be. Returns whether a message was
+    /// Notes that the request at `entry_number` is answered or never will be. Returns whether a message was
     /// skipped before it was sent.
     pub(super) fn settle(&mut self, entry_number: u32) -> bool {
         let sent_request = self.sent_requests.remove(&entry_number);
@@ -88,7 +88,7 @@ impl VerifySession {
         after_skipped
     }
 
-    /// Compares the answer to the request in `slot`.
+    /// Compares the answer to the request at `entry_number`.
     fn compare(
         &mut self,
         context: &mut VerifyContext<'_, '_>,

@@ -13,7 +13,7 @@ use super::own_requests::own_meta;
 use super::{RequestPurpose, VerifyContext, VerifySession};
 
 impl VerifySession {
-    /// The list that the answer to the request in `slot` is a page of.
+    /// The list that the answer to the request at `entry_number` is a page of.
     pub(super) fn page(
         &mut self,
         context: &mut VerifyContext<'_, '_>,

@@ -64,7 +64,7 @@ impl VerifySession {
         Ok(true)
     }
 
-    /// Why the message in `slot` is never sent, if the message alone shows it.
+    /// Why the message at `entry_number` is never sent, if the message alone shows it.
     pub(super) fn refusal(
         &self,
         context: &mut VerifyContext<'_, '_>,
@@ -173,7 +173,7 @@ impl VerifySession {
         Ok(())
     }
 
-    /// Notes that the live server does not give the answer in slot `answer`.
+    /// Notes that the live server does not give the answer at entry `answer`.
     pub(super) fn note_unanswered(
         &mut self,
         context: &mut VerifyContext<'_, '_>,

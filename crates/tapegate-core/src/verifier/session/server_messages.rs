@@ -71,7 +71,7 @@ impl VerifySession {
         Ok(())
     }
 
-    /// Sends the recorded answer to the request in `slot`.
+    /// Sends the recorded answer to the request at `entry_number`.
     fn reply(
         &mut self,
         context: &mut VerifyContext<'_, '_>,

@@ -365,7 +365,7 @@ fn what_no_scenario_can_say_is_told_and_left_out() {
         .hello()
         .ask("tools/list", "{}")
         .give(r#""result":{"tools":[{"name":"","inputSchema":{}},{"name":"s"},{"name":"a","inputSchema":{"type":"object","properties":{"override":{},"$file":{"type":"string"}}}},{"name":"a","inputSchema":{}}]}"#)
-        .call("nobody", "x")
+        .call("unlisted", "x")
         .ask("tools/call", r#"{"name":"a"}"#)
         .give(r#""result":[1]"#)
         .ask("tools/call", r#"{"name":"a"}"#)
@@ -376,7 +376,7 @@ fn what_no_scenario_can_say_is_told_and_left_out() {
     assert_eq!(it.summary.tools, 3);
     assert_eq!(it.summary.warnings.len(), 2, "{:?}", it.summary.warnings);
     let last = &it.scenario.baseline.tools[1];
-    assert!(last.listed && !tool(&it.scenario.baseline.tools, "nobody").listed);
+    assert!(last.listed && !tool(&it.scenario.baseline.tools, "unlisted").listed);
     assert_eq!(answers(last)[0], serde_json::json!({"result":[1]}));
     assert_eq!(answers(last)[1]["error"]["code"], -32603);
     assert!(it.text.contains("isError: perhaps"), "{}", it.text);
@@ -479,7 +479,7 @@ fn what_the_server_said_of_a_subscription_is_said_again() {
 }
 
 #[test]
-fn a_server_that_nobody_asked_says_who_it_is_in_its_results() {
+fn a_server_that_was_not_asked_names_itself_in_its_results() {
     let tape = TestTape::new()
         .ask("resources/read", r#"{"uri":"a://1"}"#)
         .give(r#""result":{"resultType":"complete","contents":[],"ttlMs":60000,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"3"}}}"#);

@@ -112,13 +112,13 @@ fn ec_trans_019_an_end_in_order_waits_for_what_was_said() {
         end,
         [(200 * MS, DeliveryEvent::Left(false)), (200 * MS, DeliveryEvent::Delivered(1))]
     );
-    play.say("nobody hears it");
+    play.say("never sent");
     assert!(
         !play.delivery_queue.is_busy()
             && play.delivery_queue.has_disconnected()
             && play.delivery_queue.next_wakeup().is_none()
     );
-    assert!(!play.wire().contains("nobody"));
+    assert!(!play.wire().contains("never sent"));
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl ServerConnection {
         id_map.exchanges().iter().map(|exchange| id_map.unanswered(exchange).len()).sum()
     }
 
-    /// Accepts no more messages, and answers all pending requests with `why`.
+    /// Accepts no more messages, and answers all pending requests with `reason`.
     pub(super) fn close(&self, reason: &str, error_type: Option<&str>) {
         // First, so that answers produced below are not sent into a connection that still accepts
         // calls.

@@ -203,7 +203,7 @@ impl OutboundBridge {
         )))
     }
 
-    /// Opens the server's own stream, resuming from `place`.
+    /// Opens the server's own stream, resuming from `position`.
     pub(super) async fn open_stream(&self, position: &StreamPosition) -> OpenedStream {
         let mut headers = self.session.borrow().headers("text/event-stream");
         headers.extend(position.last_id.clone().map(|id| (LAST_EVENT_ID, id)));

@@ -60,7 +60,7 @@ fn run_session(
     Ok(())
 }
 
-/// Reads until `asked` is answered, answering requests of the server in the meantime.
+/// Reads until `request` is answered, answering requests of the server in the meantime.
 fn await_answer(
     request: &Frame<'_>,
     lines: &mut dyn Iterator<Item = std::io::Result<String>>,

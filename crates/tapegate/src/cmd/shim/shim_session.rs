@@ -167,8 +167,8 @@ impl SessionHandler for ShimSession<'_> {
         let log = self.session_log();
         // Before the first message, so that a session that is killed at once is in the log too.
         log.log_event("started", "the session started".to_owned(), &extra);
-        let nobody = || tokio::sync::mpsc::channel(1).1;
-        let hold_outcomes = self.hold_outcomes.take().unwrap_or_else(nobody);
+        let no_outcomes = || tokio::sync::mpsc::channel(1).1;
+        let hold_outcomes = self.hold_outcomes.take().unwrap_or_else(no_outcomes);
         let clock = self.plan.clock;
         let mut session =
             RecordedSession::with_gate(recorder, gate, hold_outcomes, clock, on_tape_error);

@@ -17,7 +17,7 @@ use crate::views::{client_reply, plural, visible_text};
 const DIFFERENCES_MAX: usize = 50;
 const WHY_CHARS_MAX: usize = 300;
 /// The message for a recorded request that was never sent, before its number.
-pub(crate) const UNUSED_MESSAGE: &str = "nobody asked for #";
+pub(crate) const UNUSED_MESSAGE: &str = "no client requested #";
 /// The suite that contains only these.
 pub(crate) const UNUSED_SUITE: &str = "recorded";
 

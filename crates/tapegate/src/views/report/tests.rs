@@ -177,7 +177,7 @@ fn starts_are_merged_as_the_goldens_have_it() {
 /// The numbers of the unused requests listed in a report of any format.
 fn listed_unused(report: &[u8]) -> Vec<u32> {
     let text = String::from_utf8_lossy(report);
-    let after = text.split("nobody asked for #").skip(1);
+    let after = text.split("no client requested #").skip(1);
     after
         .map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap())
         .collect()

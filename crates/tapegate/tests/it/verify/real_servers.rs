@@ -21,7 +21,7 @@ const PY2_SERVERS: PeerClient = PeerClient { python: Some("py2"), script: &["py2
 const VOLATILE: &str = "result.content[*].text,..blob,result.contents[*].text,\
                         result.messages[*].content.resource.text,params.level,params.data,..statusMessage,..status";
 
-/// Records a session of `client` over `near` with the server that `upstream` names.
+/// Records a session of `client` with the server that `upstream` names.
 fn recorded(client: PeerClient, tape: &Path, upstream: &[String]) {
     let mut line = vec![
         peers::tapegate().to_owned(),

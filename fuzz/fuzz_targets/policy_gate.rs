@@ -1,10 +1,10 @@
-//! Whatever a client sends: what any careless server could take for a call that is denied is not sent on.
+//! Whatever a client sends: a message that any lenient server could take for a denied call is not forwarded.
 #![no_main]
 
 #[path = "../gate.rs"]
 mod gate;
-#[path = "../../crates/tapegate-policy/tests/it/readers.rs"]
-mod readers;
+#[path = "../../crates/tapegate-policy/tests/it/lenient_readers.rs"]
+mod lenient_readers;
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,10 +13,10 @@ use tapegate_core::frame::Frame;
 use tapegate_core::gate::Verdict;
 use tapegate_core::json;
 use tapegate_core::side::Side;
-use tapegate_policy::inspect::Carrier;
+use tapegate_policy::inspect::TransportKind;
 use tapegate_policy::model::Policy;
 
-const POLICY: &str = "
+const POLICY_TEXT: &str = "
 schema: 1
 sources: [{id: fs, kind: mcp, expose: {mode: blocklist, tools: [hidden]}}]
 governance:
@@ -26,9 +26,9 @@ governance:
     - {match: write, action: forward, arguments: {path: '/data/*'}}
 ";
 
-static SHARED: LazyLock<Arc<Policy>> = LazyLock::new(|| gate::policy(POLICY));
+static POLICY: LazyLock<Arc<Policy>> = LazyLock::new(|| gate::policy(POLICY_TEXT));
 
-fn may_run(call: &readers::Found) -> bool {
+fn may_run(call: &lenient_readers::FoundCall) -> bool {
     match call.tool.as_str() {
         "ls" => true,
         "write" => call.path.as_deref().is_some_and(|path| path.starts_with("/data/")),
@@ -37,27 +37,27 @@ fn may_run(call: &readers::Found) -> bool {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    // A line has no line end in it.
+    // A line cannot contain a line end.
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    for (carrier, bytes) in [(Carrier::Lines, line), (Carrier::Http, bytes)] {
-        let mut warden = gate::warden(&SHARED, carrier);
-        let mut judge = |from| gate::judge(&mut warden, from, bytes);
+    for (transport, bytes) in [(TransportKind::Lines, line), (TransportKind::Http, bytes)] {
+        let mut policy_gate = gate::policy_gate(&POLICY, transport);
+        let mut judge = |from| gate::judge(&mut policy_gate, from, bytes);
         if let Verdict::Forward = judge(Side::Client) {
-            let calls = match carrier {
-                Carrier::Lines => readers::calls_in_line(bytes),
-                Carrier::Http => readers::calls_in_body(bytes),
+            let calls = match transport {
+                TransportKind::Lines => lenient_readers::calls_in_line(bytes),
+                TransportKind::Http => lenient_readers::calls_in_body(bytes),
             };
             assert!(calls.iter().all(may_run), "{calls:?}");
         }
         match judge(Side::Server) {
             Verdict::Rewrite(text) => {
                 assert!(json::check(&text).is_ok());
-                let again = Frame::read(&text);
-                assert!(again.envelope().is_some_and(|said| said.lists));
+                let rewritten = Frame::read(&text);
+                assert!(rewritten.envelope().is_some_and(|envelope| envelope.lists));
             }
             Verdict::Forward => {}
             Verdict::Refuse(refusal) => assert!(json::check(refusal.data.as_bytes()).is_ok()),
-            Verdict::Hold(_) | Verdict::ListFirst(_) => panic!("nothing here is held"),
+            Verdict::Hold(_) | Verdict::ListFirst(_) => panic!("no rule here asks for approval"),
         }
     }
 });
