@@ -28,10 +28,32 @@ pub(super) fn is_prose(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     // A blank line runs nothing.
     let Some(first) = words.first() else { return true };
-    let begins_sentence = first.starts_with(char::is_uppercase)
+    let begins_sentence = is_capitalised(first) && !is_statement(first, line)
         || OPENERS.contains(&first.to_lowercase().trim_end_matches([',', ':']));
     let ends_sentence = line.ends_with(['.', '!', '?', ':']);
-    begins_sentence && words.len() > 1 && (words.len() >= WORDS_MIN || ends_sentence)
+    // `Path('x')` is code; in prose a bracket opens a word.
+    let is_call = |word: &&str| word.find('(').is_some_and(|at| at > 0);
+    begins_sentence
+        && !words.iter().any(is_call)
+        && words.len() > 1
+        && (words.len() >= WORDS_MIN || ends_sentence)
+}
+
+/// Whether a word begins with a capital as sentences do: `The`, but not `File.write`, `Set-Content`
+/// or `VACUUM`.
+fn is_capitalised(word: &str) -> bool {
+    let word = word.trim_end_matches([',', ':', '.', '!', '?']);
+    let mut letters = word.chars();
+    letters.next().is_some_and(char::is_uppercase)
+        && letters.all(|letter| letter.is_lowercase() || letter == '\'')
+}
+
+/// Whether a line is a statement of SQL, in any case: it begins with a verb and quotes a name.
+fn is_statement(first: &str, line: &str) -> bool {
+    let verbs = ["attach", "copy", "create", "export", "import", "install", "load", "select"];
+    let more = ["insert", "update", "vacuum", "with", "replace", "pragma", "detach", "call"];
+    let first = first.to_lowercase();
+    (verbs.contains(&&*first) || more.contains(&&*first)) && line.contains(['\'', '"'])
 }
 
 /// Whether each text between backticks, which shells run, is a single word.
@@ -87,6 +109,8 @@ mod tests {
             "just updated tapegate.yaml, have a look",
             "did anyone change tapegate.yaml?",
             "hey, tapegate.yaml needs a new rule",
+            "Update tapegate.yaml (the policy) before the release",
+            "I've seen 'tapegate.yaml' in the diff",
         ] {
             assert!(is_prose(line), "{line}");
         }
@@ -104,6 +128,12 @@ mod tests {
             "The text `rm tapegate.yaml` is run",
             "The text `rm",
             "Echo all of it > tapegate.yaml",
+            "Path('tapegate.yaml').write_text('owned by the agent now')",
+            "File.write \"tapegate.yaml\", \"all is allowed now\"",
+            "Set-Content tapegate.yaml with all of it",
+            "VACUUM main INTO 'tapegate.lock'",
+            "Attach database 'tapegate.lock' as x",
+            "Then open('tapegate.yaml', 'w') for it",
         ] {
             assert!(!is_prose(line), "{line}");
         }

@@ -186,6 +186,38 @@ fn what_is_not_in_the_lock_of_a_pinned_server_has_drifted() {
 }
 
 #[test]
+fn a_resource_that_has_drifted_is_refused_in_every_spelling() {
+    let listed =
+        |uri: &str, name: &str| format!(r#"{{"resources":[{{"uri":"{uri}","name":"{name}"}}]}}"#);
+    let read = |rig: &mut GateHarness, uri: &str| {
+        let verdict = rig.client(&request("resources/read", &format!(r#"{{"uri":"{uri}"}}"#)));
+        shown(&verdict)
+    };
+    // The server may list a plain name or an odd one; either is found by the other.
+    for uri in ["demo://res/secret", "demo://Res/a/../secret"] {
+        let mut lock = PinLock::default();
+        lock.learn("fs", &[listed(uri, "good").as_bytes()]);
+        let text = "schema: 1\ngovernance: {defaults: {action: forward}}\n";
+        let policy = policy_with(text, &[("tapegate.lock", &lock.write())]);
+        let mut rig = GateHarness::new(Some(policy), Profile::Production);
+        rig.server(&reply(&listed(uri, "evil")));
+        for spelled in [
+            uri,
+            "DEMO://res/secret",
+            "demo://res/./secret",
+            "demo://res/b/../secret",
+            "demo://res/%2e/secret",
+            "demo://@res/secret",
+            "demo://res:/secret",
+            " demo://res/secret",
+        ] {
+            assert!(read(&mut rig, spelled).starts_with("refuse"), "{uri} {spelled}");
+        }
+        assert_eq!(read(&mut rig, "demo://res/other"), "forward");
+    }
+}
+
+#[test]
 fn a_server_that_was_never_pinned_is_held_to_nothing() {
     let mut elsewhere = PinLock::default();
     elsewhere.learn("other", &[PAGE.as_bytes()]);
