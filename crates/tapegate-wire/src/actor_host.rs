@@ -21,7 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use tapegate_core::actor::{Actor, ActorSessionId as Number};
+use tapegate_core::actor::{Actor, ActorSessionId};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 use tokio::time::Instant;
@@ -91,9 +91,9 @@ impl ActorHost {
         self.notify.notify_waiters();
     }
 
-    fn next_session_number(&self) -> Number {
+    fn next_session_number(&self) -> ActorSessionId {
         self.seats.set(self.seats.get() + 1);
-        Number(self.seats.get())
+        ActorSessionId(self.seats.get())
     }
 
     /// Whether the actor wants to end.

@@ -1,7 +1,7 @@
 //! Metrics as OTLP data points: cumulative sums and histograms, and gauges.
 
 use super::encoding::{OtlpMessage, OtlpValue, attributes, field};
-use crate::metrics::{MetricFamily, MetricKind, MetricValue as Counted, Metrics};
+use crate::metrics::{MetricFamily, MetricKind, MetricValue, Metrics};
 
 const CUMULATIVE: u32 = 2;
 
@@ -11,8 +11,10 @@ pub(super) fn metrics(metrics: &Metrics, start_ns: u64, now_ns: u64) -> Vec<Otlp
     let metric = |(family, series): (&'static MetricFamily, &crate::metrics::MetricSeries)| {
         let points = series.iter().map(|(labels, counted)| {
             let mut point = match counted {
-                Counted::Number(number) => vec![field(4, "asDouble", OtlpValue::Double(*number))],
-                Counted::Histogram(histogram) => {
+                MetricValue::Number(number) => {
+                    vec![field(4, "asDouble", OtlpValue::Double(*number))]
+                }
+                MetricValue::Histogram(histogram) => {
                     let bounds = match family.kind {
                         MetricKind::Histogram(bounds) => bounds.to_vec(),
                         MetricKind::Counter | MetricKind::Gauge => Vec::new(),

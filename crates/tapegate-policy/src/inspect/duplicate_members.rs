@@ -4,7 +4,7 @@
 //! in case are duplicates. Deeper objects may be maps whose keys are data.
 
 use tapegate_core::frame::{Envelope, fold, lenient_key_match};
-use tapegate_core::json::{Cursor, JsonFault as NoJson, JsonKind, JsonStr};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
 
 use super::MessageFault;
 
@@ -46,7 +46,7 @@ pub(super) fn check(envelope: &Envelope<'_>) -> Result<(), MessageFault> {
     }
 }
 
-fn walk(params: &[u8]) -> Result<Result<(), MessageFault>, NoJson> {
+fn walk(params: &[u8]) -> Result<Result<(), MessageFault>, JsonFault> {
     let mut cursor = Cursor::new(params)?;
     let mut keys: Vec<JsonStr<'_>> = Vec::with_capacity(ROOM);
     let mut levels: Vec<NestingLevel> = Vec::with_capacity(ROOM);

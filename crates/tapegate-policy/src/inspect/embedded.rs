@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use aho_corasick::packed::Searcher;
-use tapegate_core::json::{Cursor, JsonFault as NoJson, JsonKind, JsonStr};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
 
 /// A text that every message contains once, and escapes that may hide letters of it.
 const MARKS: [&str; 3] = ["jsonrpc", "\\u006", "\\u007"];
@@ -30,7 +30,7 @@ fn may_hold_second_message(message: &[u8]) -> bool {
     marks.next().is_some_and(|mark| mark.pattern().as_usize() > 0) || marks.next().is_some()
 }
 
-fn strings(message: &[u8]) -> Result<bool, NoJson> {
+fn strings(message: &[u8]) -> Result<bool, JsonFault> {
     let mut cursor = Cursor::new(message)?;
     let mut levels: Vec<(bool, bool)> = Vec::new();
     loop {
@@ -81,7 +81,7 @@ fn ends_line(letter: char) -> bool {
 }
 
 /// Whether a text starts with an object that has a member `jsonrpc`.
-fn is_message(text: &str) -> Result<bool, NoJson> {
+fn is_message(text: &str) -> Result<bool, JsonFault> {
     if !text.starts_with('{') {
         return Ok(false);
     }

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use aho_corasick::packed::Searcher;
 use memchr::memmem::Finder;
 use tapegate_core::frame::fold;
-use tapegate_core::json::{Cursor, JsonFault as NoJson, JsonKind, JsonStr};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
 
 /// The start of such a key, unless letters of it are escaped.
 static START: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"__"));
@@ -36,7 +36,7 @@ fn is_prototype(key: JsonStr<'_>) -> bool {
     *fold(key) == *b"__proto__"
 }
 
-fn any_key(text: &[u8]) -> Result<bool, NoJson> {
+fn any_key(text: &[u8]) -> Result<bool, JsonFault> {
     let mut cursor = Cursor::new(text)?;
     let mut levels: Vec<(bool, bool)> = Vec::new();
     loop {

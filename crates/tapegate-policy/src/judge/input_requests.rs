@@ -1,7 +1,7 @@
 //! Requests that a server puts into a response that asks for input first.
 
 use tapegate_core::frame::lenient_key_match;
-use tapegate_core::json::{self, Cursor, JsonFault as NoJson, JsonKind};
+use tapegate_core::json::{self, Cursor, JsonFault, JsonKind};
 
 use crate::inspect::MessageFault;
 
@@ -15,7 +15,7 @@ pub(super) fn methods(requests: Option<&[u8]>) -> Result<Vec<String>, MessageFau
     }
 }
 
-fn read(requests: &[u8]) -> Result<Option<Vec<String>>, NoJson> {
+fn read(requests: &[u8]) -> Result<Option<Vec<String>>, JsonFault> {
     let mut cursor = Cursor::new(requests)?;
     let mut found = Vec::new();
     let mut first = true;
@@ -41,7 +41,7 @@ fn read(requests: &[u8]) -> Result<Option<Vec<String>>, NoJson> {
 }
 
 /// Adds the methods of one request; false if it is not a request.
-fn add_methods(request: &[u8], found: &mut Vec<String>) -> Result<bool, NoJson> {
+fn add_methods(request: &[u8], found: &mut Vec<String>) -> Result<bool, JsonFault> {
     let mut cursor = Cursor::new(request)?;
     if cursor.kind()? != JsonKind::Object {
         return Ok(false);

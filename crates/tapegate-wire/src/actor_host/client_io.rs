@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tapegate_core::actor::{ActorAction, ActorEvent, ActorSessionId as Number};
+use tapegate_core::actor::{ActorAction, ActorEvent, ActorSessionId};
 use tapegate_core::frame::{Frame, error_reply};
 use tapegate_core::lines::{LineSplitter, OversizeMessage, StreamLine};
 use tapegate_core::relay::{CODE_GONE, RelayEvent};
@@ -31,7 +31,7 @@ const RAW_BYTES_MAX: usize = 64 * 1024;
 /// The actor's side of one session.
 pub(super) struct ClientIo<'d> {
     pub(super) host: Rc<ActorHost>,
-    number: Number,
+    number: ActorSessionId,
     /// Output for the client.
     pub(super) out: LineOutbox,
     /// Requests for the passthrough server.

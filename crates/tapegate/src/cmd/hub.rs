@@ -11,7 +11,7 @@ use std::rc::Rc;
 use tapegate_hub::hub_lock::{ClaimError, HubLock};
 use tapegate_hub::lifecycle::{self, HubExit, HubSignals};
 use tapegate_hub::limits::HubLimits;
-use tapegate_hub::service::{Hub, HubOptions, NoticeLevel as Care, StartError};
+use tapegate_hub::service::{Hub, HubOptions, NoticeLevel, StartError};
 use tapegate_hub::token::HubTokens;
 use tapegate_store::state_dir;
 use tapegate_wire::http::listener::{HttpListener, ListenError};
@@ -149,11 +149,11 @@ fn warn_of_tokens(hub_lock: &HubLock, search: &SearchContext<'_>, log: &Logger) 
         .for_each(|message| log.log(VerbosityLevel::Warn, &message));
 }
 
-fn log_message(log: &Logger, care: Care, message: &str) {
+fn log_message(log: &Logger, care: NoticeLevel, message: &str) {
     match care {
-        Care::Info => log.log_always(message),
-        Care::Warn => log.log(VerbosityLevel::Warn, message),
-        Care::Error => log.log(VerbosityLevel::Error, message),
+        NoticeLevel::Info => log.log_always(message),
+        NoticeLevel::Warn => log.log(VerbosityLevel::Warn, message),
+        NoticeLevel::Error => log.log(VerbosityLevel::Error, message),
     }
 }
 

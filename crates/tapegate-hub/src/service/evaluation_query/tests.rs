@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use tapegate_core::decision::LoggedDecision;
-use tapegate_core::gate::{Gate, GateInput as GateCase, HoldEnd, HoldId, Verdict};
+use tapegate_core::gate::{Gate, GateInput, HoldEnd, HoldId, Verdict};
 use tapegate_core::json::{member, string};
 use tapegate_core::side::Lane;
 use tapegate_core::time::Timestamp;
@@ -272,7 +272,7 @@ fn gate(
     let mut policy_gate =
         PolicyGate::new(settings(message), effects, PolicyHandle::new(active_policy));
     let frame = Frame::read(message.text.as_bytes());
-    let verdict = policy_gate.judge(&GateCase {
+    let verdict = policy_gate.judge(&GateInput {
         at: Timestamp::default(),
         n: 1,
         lane: Lane::ONLY,

@@ -5,7 +5,7 @@ use crate::model::{
     AnswerSource, HandlerKind, LogLevel, LogOutput, OnSequenceEnd, ReplyOutcome, ResponseHandler,
     ScenarioAction, ScenarioItem, ScenarioReply, ScenarioScope, UnknownMethods,
 };
-use crate::template::{JsonTemplate as Sent, TemplatePiece};
+use crate::template::{JsonTemplate, TemplatePiece};
 
 /// Loads a text that must have no findings.
 #[track_caller]
@@ -14,7 +14,7 @@ pub(super) fn good(text: &str) -> Scenario {
 }
 
 /// A JSON template with its variables as they were written.
-fn shown(form: &Sent) -> String {
+fn shown(form: &JsonTemplate) -> String {
     let piece = |piece: &TemplatePiece| match piece {
         TemplatePiece::Json(json) => String::from_utf8_lossy(json).into_owned(),
         TemplatePiece::Text(template) => format!("<{}>", template.text),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tapegate_core::side::Side;
 use tapegate_hub::api::{
-    ApiProfile as ProfileName, Counters, DecisionCount, FramingCount, MessageCount, StreamDirection,
+    ApiProfile, Counters, DecisionCount, FramingCount, MessageCount, StreamDirection,
 };
 use tapegate_policy::note::{Note, NoteKind};
 
@@ -75,8 +75,8 @@ impl SessionCounters {
         });
         let decisions = self.decisions.iter().map(|((decision, development), count)| {
             let profile = match development {
-                true => ProfileName::Development,
-                false => ProfileName::Production,
+                true => ApiProfile::Development,
+                false => ApiProfile::Production,
             };
             DecisionCount { decision: (*decision).to_owned(), profile, count: *count }
         });

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tapegate_core::verifier::{Verifier, VerifierOptions, VerifyReport as Found};
+use tapegate_core::verifier::{Verifier, VerifierOptions, VerifyReport};
 use tapegate_store::loaded_tape::LoadedTape;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::link::{LinkError, LinkOptions, LinkTarget};
@@ -74,7 +74,7 @@ fn link_options(args: &Args) -> LinkOptions {
 /// Prints and reports the result, and determines the exit code.
 fn finish_session(
     args: &Args,
-    found: &Found,
+    found: &VerifyReport,
     clock: Clock,
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
@@ -93,7 +93,7 @@ fn finish_session(
     Ok(if found.has_findings() { Exit::Findings } else { Exit::Ok })
 }
 
-fn print(args: &Args, found: &Found, out: &mut dyn Write) -> std::io::Result<()> {
+fn print(args: &Args, found: &VerifyReport, out: &mut dyn Write) -> std::io::Result<()> {
     let changes = verification::changes(found, terminal_output::palette_of_output(), args.details);
     out.write_all(changes.as_bytes())?;
     if verbosity::is_quiet() {

@@ -1,6 +1,6 @@
 //! The report of policy tests: an unexpected decision is a failure.
 
-use tapegate_policy::cases::{CaseResult, TestCase as Test};
+use tapegate_policy::cases::{CaseResult, TestCase};
 
 use super::{ReportCase, ReportOutcome, ReportRule, ReportSuite, RunReport, TapePosition};
 use crate::views::json;
@@ -45,7 +45,7 @@ pub(crate) fn fill(ran: &[TestedFile], unreached: &[String], mut report: RunRepo
     report
 }
 
-fn case(came: &CaseResult, test: &Test) -> ReportCase {
+fn case(came: &CaseResult, test: &TestCase) -> ReportCase {
     let failed = !came.misses.is_empty();
     let decision = came.judgement.leading_call().and_then(|call| call.decision.as_ref());
     let mut facts = vec![("decision", json::quoted(came.case_outcome.as_str()))];

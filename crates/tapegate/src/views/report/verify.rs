@@ -3,7 +3,7 @@
 
 use tapegate_core::verifier::{
     Discrepancy, ItemChange, ListKind, MessageRef, SkippedMessage, VerifyFinding, VerifyNote,
-    VerifyNoteKind, VerifyReport as Found,
+    VerifyNoteKind, VerifyReport,
 };
 
 use super::{ReportCase, ReportOutcome, ReportRule, ReportSuite, RunReport, TapePosition};
@@ -79,7 +79,7 @@ rules! {
 }
 
 /// Fills `report` with the result of a verification.
-pub(crate) fn fill(verify_report: &Found, mut report: RunReport) -> RunReport {
+pub(crate) fn fill(verify_report: &VerifyReport, mut report: RunReport) -> RunReport {
     let changes = verify_report.findings.len() as u64 + verify_report.findings_more;
     let drift =
         verify_report.findings.iter().filter(|finding| finding.discrepancy.is_tool_drift()).count();
@@ -137,7 +137,11 @@ pub(crate) fn fill(verify_report: &Found, mut report: RunReport) -> RunReport {
 }
 
 /// One case for everything that was compared and has not changed.
-fn unchanged_case(verify_report: &Found, group: ChangeGroup, changed: usize) -> Option<ReportCase> {
+fn unchanged_case(
+    verify_report: &VerifyReport,
+    group: ChangeGroup,
+    changed: usize,
+) -> Option<ReportCase> {
     let (count, word) = match group {
         ChangeGroup::Answers => (verify_report.answers, "answers"),
         ChangeGroup::Notifications => (verify_report.notifications, "notifications"),

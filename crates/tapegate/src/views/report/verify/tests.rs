@@ -81,7 +81,7 @@ fn findings() -> Vec<(MessageRef, Discrepancy)> {
     ]
 }
 
-fn found() -> Found {
+fn found() -> VerifyReport {
     let finding = |(about, what): (MessageRef, Discrepancy)| VerifyFinding {
         about,
         discrepancy: what,
@@ -94,7 +94,7 @@ fn found() -> Found {
         about: at(12, "tools/call", Some(name)),
         skip_reason: reason,
     };
-    Found {
+    VerifyReport {
         findings,
         findings_more: 4,
         findings_bytes: 0,
@@ -154,7 +154,8 @@ fn every_change_is_told_as_the_goldens_have_it() {
 
 #[test]
 fn nothing_found_is_told_in_a_line() {
-    let verify_report = Found { sessions: 1, requests: 2, answers: 2, ..Found::default() };
+    let verify_report =
+        VerifyReport { sessions: 1, requests: 2, answers: 2, ..VerifyReport::default() };
     assert!(fill(&verify_report, shell()).outcome().is_ok());
     assert_eq!(verification::changes(&verify_report, Palette::Colour, true), "");
     let message = "nothing has changed: compared 2 answers and 0 notifications in 1 session\n";
