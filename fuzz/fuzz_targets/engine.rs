@@ -83,7 +83,7 @@ fuzz_target!(|input: (bool, bool, &[u8])| {
                 ActorAction::Say(parts) | ActorAction::Tell { parts, .. } => {
                     assert!(json::check(&parts.concat()).is_ok())
                 }
-                ActorAction::Run { ticket, .. } => tickets.push(ticket),
+                ActorAction::Run { call_id, .. } => tickets.push(call_id),
                 _ => {}
             });
         };
@@ -96,8 +96,8 @@ fuzz_target!(|input: (bool, bool, &[u8])| {
                 send(ActorEvent::Due);
             }
             4 => {
-                let ticket = u64::from(kind >> 4);
-                send(ActorEvent::Done { ticket, outcome: Ok(line) });
+                let call_id = u64::from(kind >> 4);
+                send(ActorEvent::Done { call_id, outcome: Ok(line) });
             }
             _ => send(ActorEvent::Said(line)),
         }

@@ -108,11 +108,12 @@ impl CedarPolicies {
         (action, kind): (&'static str, &'static str),
     ) -> CedarAnswer {
         let lost = || "the call cannot be expressed in Cedar".to_owned();
-        let Some(scene) = self.entities(question, &made, action, kind) else {
+        let Some(request_entities) = self.entities(question, &made, action, kind) else {
             return refusal_answer(lost(), Vec::new(), query.errors);
         };
         // As written first: most calls have no other reading and are decided here.
-        let Some(held) = self.evaluate_reading(&query, &scene, question, &made, None) else {
+        let Some(held) = self.evaluate_reading(&query, &request_entities, question, &made, None)
+        else {
             return refusal_answer(lost(), Vec::new(), query.errors);
         };
         let mut errors = [query.errors.clone(), held.errors].concat();
@@ -129,7 +130,7 @@ impl CedarPolicies {
             let read = || format!(", as {}", combination.describe());
             let held = self.evaluate_reading(
                 &query,
-                &scene,
+                &request_entities,
                 question,
                 &made,
                 Some(combination.readings(&made)),
@@ -161,7 +162,7 @@ impl CedarPolicies {
     fn evaluate_reading(
         &self,
         query: &PolicyQuery<'_>,
-        scene: &RequestEntities,
+        request_entities: &RequestEntities,
         question: &CedarQuery<'_>,
         made: &CallArguments,
         readings: Option<Option<RestrictedExpression>>,
@@ -173,14 +174,14 @@ impl CedarPolicies {
         };
         let context = self.context(question, written, readings, &made.folders)?;
         // The plan includes policies that were left out here.
-        if let Some(plan) = scene.plan(&self.policies).filter(|_| query.whole)
+        if let Some(plan) = request_entities.plan(&self.policies).filter(|_| query.whole)
             // A plan only shows that nothing forbids. Where a forbid may apply, all policies are
             // evaluated, which gives the reasons too.
-            && let ShortcutResult::Permits(deciding) = plan.evaluate(scene, context.clone())
+            && let ShortcutResult::Permits(deciding) = plan.evaluate(request_entities, context.clone())
         {
             return Some(QueryResult::of(deciding));
         }
-        Some(self.judge(&plan::authorize(query.policies, scene, context)?))
+        Some(self.judge(&plan::authorize(query.policies, request_entities, context)?))
     }
 
     /// The answer if nothing forbids the call.

@@ -165,8 +165,8 @@ impl CedarLoader<'_> {
             let place = format!("{}:{line}", text.name);
             let id = match read.policy.annotation("id") {
                 Some("") => {
-                    let words = "`@id` is empty; give the policy a name".to_owned();
-                    self.add_fault(read.text, Some(read.offset), true, words);
+                    let message = "`@id` is empty; give the policy a name".to_owned();
+                    self.add_fault(read.text, Some(read.offset), true, message);
                     place.clone()
                 }
                 Some(id) => id.to_owned(),
@@ -263,8 +263,8 @@ impl CedarLoader<'_> {
             self.add_fault(read.text, Some(read.offset), false, message);
         }
         for name in types.unknown_tools(&read.selector) {
-            let words = format!("no pinned tool has the name `{name}`");
-            self.add_fault(read.text, Some(read.offset), false, words);
+            let message = format!("no pinned tool has the name `{name}`");
+            self.add_fault(read.text, Some(read.offset), false, message);
         }
         let clash = |clash: TypeClash| {
             vec![PolicyFinding { at: None, error: true, message: clash_message(&clash) }]

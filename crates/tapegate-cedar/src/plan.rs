@@ -32,7 +32,7 @@ pub(crate) enum ShortcutResult {
 
 impl ShortenedPolicies {
     /// Reduces the policies for a scene; `None` if that is not possible.
-    pub(crate) fn new(policies: &PolicySet, scene: &RequestEntities) -> Option<Self> {
+    pub(crate) fn new(policies: &PolicySet, request_entities: &RequestEntities) -> Option<Self> {
         let mut scopes = PolicySet::new();
         let mut all = Vec::new();
         for policy in policies.policies() {
@@ -45,7 +45,7 @@ impl ShortenedPolicies {
             scopes.add(build_policy(scope)?).ok()?;
             all.push((policy.id().clone(), pst));
         }
-        let response = authorize(&scopes, scene, Context::empty())?;
+        let response = authorize(&scopes, request_entities, Context::empty())?;
         let holds: BTreeSet<&PolicyId> = response.diagnostics().reason().collect();
         let mut short = PolicySet::new();
         let mut forbids = Vec::new();
@@ -76,8 +76,12 @@ impl ShortenedPolicies {
     }
 
     /// Evaluates the plan.
-    pub(crate) fn evaluate(&self, scene: &RequestEntities, context: Context) -> ShortcutResult {
-        let Some(response) = authorize(&self.policies, scene, context) else {
+    pub(crate) fn evaluate(
+        &self,
+        request_entities: &RequestEntities,
+        context: Context,
+    ) -> ShortcutResult {
+        let Some(response) = authorize(&self.policies, request_entities, context) else {
             return ShortcutResult::Unsure;
         };
         let diagnostics = response.diagnostics();
@@ -95,12 +99,14 @@ impl ShortenedPolicies {
 /// Evaluates policies for a scene.
 pub(crate) fn authorize(
     policies: &PolicySet,
-    scene: &RequestEntities,
+    request_entities: &RequestEntities,
     context: Context,
 ) -> Option<Response> {
-    let (principal, resource) = (scene.principal.clone(), scene.resource.clone());
-    let request = Request::new(principal, scene.action.clone(), resource, context, None).ok()?;
-    Some(Authorizer::new().is_authorized(&request, policies, &scene.entities))
+    let (principal, resource) =
+        (request_entities.principal.clone(), request_entities.resource.clone());
+    let request =
+        Request::new(principal, request_entities.action.clone(), resource, context, None).ok()?;
+    Some(Authorizer::new().is_authorized(&request, policies, &request_entities.entities))
 }
 
 pub(crate) fn build_policy(body: Template) -> Option<cedar_policy::Policy> {

@@ -28,7 +28,7 @@ pub(crate) struct RequestEntities {
     pub(crate) entities: Entities,
     key: EntitiesKey,
     /// How often it was evaluated, up to `ASKED_MIN`.
-    asked: AtomicU8,
+    evaluation_count: AtomicU8,
     plan: OnceLock<Option<ShortenedPolicies>>,
 }
 
@@ -90,23 +90,23 @@ impl EntitiesCache {
         let place = self.place(question);
         {
             let kept = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(scene) = kept.get(&place)
+            if let Some(request_entities) = kept.get(&place)
                 // The map's key is only a hash, and two requests may share it.
-                && scene.key.matches(question)
+                && request_entities.key.matches(question)
             {
-                return Some(Arc::clone(scene));
+                return Some(Arc::clone(request_entities));
             }
         }
         // Built without the lock, so that other sessions need not wait. Building it twice does no
         // harm.
-        let scene = Arc::new(RequestEntities::new(names, question, action, kind, None)?);
+        let request_entities = Arc::new(RequestEntities::new(names, question, action, kind, None)?);
         let mut kept = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_MAX {
             // Names of resources come from the agent, so the cache must be bounded.
             kept.clear();
         }
-        kept.insert(place, Arc::clone(&scene));
-        Some(scene)
+        kept.insert(place, Arc::clone(&request_entities));
+        Some(request_entities)
     }
 
     fn place(&self, question: &CedarQuery<'_>) -> u64 {
@@ -178,7 +178,7 @@ impl RequestEntities {
             resource,
             entities: Entities::from_entities(all, None).ok()?,
             key: EntitiesKey::new(question),
-            asked: AtomicU8::new(0),
+            evaluation_count: AtomicU8::new(0),
             plan: OnceLock::new(),
         })
     }
@@ -186,8 +186,8 @@ impl RequestEntities {
     /// The plan, once the scene was evaluated often enough.
     pub(crate) fn plan(&self, policies: &PolicySet) -> Option<&ShortenedPolicies> {
         // A plan costs several evaluations, so it pays only for a scene that comes again.
-        if self.asked.load(Ordering::Relaxed) < ASKED_MIN {
-            self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.evaluation_count.load(Ordering::Relaxed) < ASKED_MIN {
+            self.evaluation_count.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         self.plan.get_or_init(|| ShortenedPolicies::new(policies, self)).as_ref()

@@ -41,7 +41,7 @@ pub enum ActorEvent<'a> {
     /// A call to an external handler has finished.
     Done {
         /// Which one.
-        ticket: u64,
+        call_id: u64,
         /// Its output, or why there is none.
         outcome: Result<&'a [u8], &'a str>,
     },
@@ -94,7 +94,7 @@ pub enum ActorAction<'a> {
     /// Call an external handler; [`ActorEvent::Done`] reports the result.
     Run {
         /// Identifies the call when its result is reported.
-        ticket: u64,
+        call_id: u64,
         /// The call to make.
         handler_call: HandlerCall<'a>,
     },

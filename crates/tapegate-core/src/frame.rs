@@ -57,8 +57,8 @@ impl<'a> Frame<'a> {
         let mut closely = DuplicateKeyCheck::default();
         let mut frame = Self { bytes, body: FrameBody::Garbage(FrameError::Empty) };
         frame.fill(&mut closely);
-        if let FrameBody::Message(said) = &mut frame.body {
-            said.plain = closely.is_unambiguous();
+        if let FrameBody::Message(envelope) = &mut frame.body {
+            envelope.plain = closely.is_unambiguous();
         }
         frame
     }

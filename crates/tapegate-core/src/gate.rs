@@ -186,14 +186,14 @@ pub trait Gate: fmt::Debug {
     fn own_request_answered(
         &mut self,
         _at: Timestamp,
-        _ticket: HoldId,
+        _hold_id: HoldId,
         _answer: &Frame<'_>,
     ) -> ListStep {
         ListStep::Done
     }
 
     /// A request of our own will not be answered; the held call is judged again after this.
-    fn own_request_failed(&mut self, _at: Timestamp, _ticket: HoldId, _why: &str) {}
+    fn own_request_failed(&mut self, _at: Timestamp, _hold_id: HoldId, _reason: &str) {}
 
     /// A message over the size limit was drained; `head` is its first bytes.
     fn note_oversize(

@@ -149,7 +149,7 @@ pub struct Player {
     tape: PlayerTape,
     options: PlayerOptions,
     stats: ReplayStats,
-    seats: HashMap<ActorSessionId, LiveSession, foldhash::fast::RandomState>,
+    live_sessions: HashMap<ActorSessionId, LiveSession, foldhash::fast::RandomState>,
     /// The position on the tape that all sessions share, if they do.
     shared_run: Option<TapeRun>,
     /// How many live sessions have played each recorded session.
@@ -180,7 +180,7 @@ impl Player {
             tape,
             options,
             stats: ReplayStats::new(notice),
-            seats: HashMap::default(),
+            live_sessions: HashMap::default(),
             shared_run: global.then(|| TapeRun::new(0, RunScope::Whole)),
             played,
             sessions: 0,
@@ -241,10 +241,10 @@ impl Player {
     ) -> io::Result<()> {
         if let ActorEvent::Taken { shared, .. } = event {
             self.sessions += 1;
-            self.seats.insert(session, LiveSession::new(self.sessions, shared));
+            self.live_sessions.insert(session, LiveSession::new(self.sessions, shared));
             return Ok(());
         }
-        let Some(live) = self.seats.get_mut(&session) else { return Ok(()) };
+        let Some(live) = self.live_sessions.get_mut(&session) else { return Ok(()) };
         let mut turn = PlayerTurn {
             context: PlayContext { tape: &mut self.tape, options: &self.options },
             stats: &mut self.stats,
@@ -284,7 +284,7 @@ impl Player {
             ActorEvent::Due => turn.advance_due(),
             ActorEvent::Left => turn.handle_client_end(),
             ActorEvent::Empty => {
-                self.seats.remove(&session);
+                self.live_sessions.remove(&session);
                 Ok(())
             }
         }
@@ -311,11 +311,11 @@ impl Actor for Player {
     }
 
     fn next_wakeup(&self, session: ActorSessionId) -> Option<u64> {
-        self.seats.get(&session)?.next_deadline()
+        self.live_sessions.get(&session)?.next_deadline()
     }
 
     fn is_busy(&self, session: ActorSessionId) -> bool {
         // After a failure no answer will come, so the host must not wait for one.
-        self.failed.is_none() && self.seats.get(&session).is_some_and(LiveSession::is_busy)
+        self.failed.is_none() && self.live_sessions.get(&session).is_some_and(LiveSession::is_busy)
     }
 }

@@ -62,7 +62,7 @@ pub struct PolicyTrial {
     spare: Vec<Note<'static>>,
     sessions: HashMap<Vec<u8>, u32, RandomState>,
     /// The topics of requests, by the side that waits for the response.
-    asked: HashMap<(Side, u32, IdKey), Topic, RandomState>,
+    request_topics: HashMap<(Side, u32, IdKey), Topic, RandomState>,
     /// Whether responses must be matched to their requests.
     pairing: bool,
 }
@@ -150,9 +150,9 @@ impl BacktestConfig {
         };
         let policy_handle = PolicyHandle::new(self.active_policy.clone());
         let gate = PolicyGate::new(self.settings.clone(), effects, policy_handle);
-        let (sessions, asked) = (HashMap::default(), HashMap::default());
+        let (sessions, request_topics) = (HashMap::default(), HashMap::default());
         let pairing = self.active_policy.redactor.is_some();
-        PolicyTrial { gate, notes, spare: Vec::new(), sessions, asked, pairing }
+        PolicyTrial { gate, notes, spare: Vec::new(), sessions, request_topics, pairing }
     }
 }
 
@@ -202,13 +202,13 @@ impl PolicyTrial {
         let msg = frame.envelope()?;
         let id = IdKey::new(msg.id?);
         match msg.kind() {
-            MessageKind::Request if self.asked.len() < ASKED_MAX => {
+            MessageKind::Request if self.request_topics.len() < ASKED_MAX => {
                 let topic = Topic::of(&msg.method?.bytes());
-                self.asked.insert((from, lane.session, id), topic);
+                self.request_topics.insert((from, lane.session, id), topic);
                 None
             }
             MessageKind::Response | MessageKind::Error => {
-                self.asked.remove(&(from.other(), lane.session, id))
+                self.request_topics.remove(&(from.other(), lane.session, id))
             }
             _ => None,
         }

@@ -87,11 +87,11 @@ fn write(servers: &[server_uses::ServerUses], wish: &GenerateOptions) -> Generat
 /// Warnings about arguments that are left unrestricted although they can do harm.
 fn risks(servers: &[server_uses::ServerUses]) -> Vec<String> {
     let tools = servers.iter().flat_map(|server| &server.tools);
-    let told = tools.flat_map(|tool| {
+    let messages = tools.flat_map(|tool| {
         let risks = tool.limits.risks.iter();
         risks.map(|(path, reason)| format!("`{path}` of `{}` may be anything: {reason}", tool.name))
     });
-    told.collect()
+    messages.collect()
 }
 
 /// Loads a generated policy the way its users will.

@@ -168,8 +168,8 @@ impl<'p> PolicyJudge<'p> {
                 let requested = self.judge_request(&now, state);
                 match hidden_requests::methods(envelope) {
                     Ok(methods) => {
-                        let asked = self.judge_input_requests(&now, methods, state);
-                        judgement.calls = requested.merge(asked);
+                        let input_calls = self.judge_input_requests(&now, methods, state);
+                        judgement.calls = requested.merge(input_calls);
                     }
                     // This fault is found after `split_faults`, so the case without a policy is
                     // repeated here.

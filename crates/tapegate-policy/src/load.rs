@@ -172,7 +172,7 @@ impl PolicyLoader<'_> {
         let mut env = env::EnvExpander {
             files: self.files,
             put_in: self.put_in,
-            asked: env::AskedVariables::new(),
+            used_variables: env::AskedVariables::new(),
             written: BTreeSet::new(),
             findings: &mut self.findings,
         };
@@ -181,7 +181,7 @@ impl PolicyLoader<'_> {
         let section = TelemetrySection::take(&mut node);
         env.fill(&mut node, &top);
         // Before the section is put back, so that only variables that affect decisions count.
-        let asked = std::mem::take(&mut env.asked);
+        let used_variables = std::mem::take(&mut env.used_variables);
         let withheld = section.and_then(|section| match self.telemetry {
             TelemetryUse::Withheld if section.has_variables() => Some(section.is_enabled()),
             _ => {
@@ -190,7 +190,7 @@ impl PolicyLoader<'_> {
             }
         });
         self.variables = env.written;
-        for (name, value) in asked {
+        for (name, value) in used_variables {
             let value = value.map_or_else(|| "unset".to_owned(), |value| format!("set {value}"));
             self.add_to_version(&name, &value);
         }
@@ -208,8 +208,8 @@ impl PolicyLoader<'_> {
         let before = self.findings.has_errors();
         let node = yaml::parse_strict(text, 0, &mut self.findings);
         if node.is_none() && !before && text.contains("${") {
-            let words = "inside `[…]` and `{…}` a variable must be in quotes: `[\"${VAR}\"]`";
-            self.findings.warning(Spot::default(), words);
+            let message = "inside `[…]` and `{…}` a variable must be in quotes: `[\"${VAR}\"]`";
+            self.findings.warning(Spot::default(), message);
         }
         let node = node?;
         if node.value == NodeValue::Null {

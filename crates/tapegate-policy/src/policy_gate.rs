@@ -48,7 +48,7 @@ pub struct PolicyGate {
     generation: u64,
     state: SessionState,
     lists: ListTracker,
-    tickets: u64,
+    last_hold_id: u64,
     held: VecDeque<GateHold>,
     orphans: OrphanCounts,
 }
@@ -104,7 +104,7 @@ impl PolicyGate {
             generation: 0,
             policy_handle,
             lists: ListTracker::default(),
-            tickets: 0,
+            last_hold_id: 0,
             held: VecDeque::new(),
             orphans: OrphanCounts::default(),
         };
@@ -218,10 +218,10 @@ impl PolicyGate {
             }
             let judgement = quiet.as_ref().unwrap_or(judgement);
             if refused && judgement.strict_outcome() != DecisionOutcome::Deny {
-                let why = "it was not sent, because its batch was refused";
+                let reason = "it was not sent, because its batch was refused";
                 // Answers and housekeeping in a refused batch have no log line, as when they pass.
                 if !judgement.calls.is_empty() {
-                    self.note_unsent(case.at, case.lane, case.from, frame, why);
+                    self.note_unsent(case.at, case.lane, case.from, frame, reason);
                 }
                 continue;
             }

@@ -164,8 +164,8 @@ impl Predicate {
 
     /// A hint about a reason for failure that is easily missed.
     pub fn advice(&self, arguments: &[u8]) -> Option<&'static str> {
-        let words = "relative paths never match `under`, because the server's folder is not known; use an absolute path";
-        (!self.not && self.has_relative_path(arguments)).then_some(words)
+        let message = "relative paths never match `under`, because the server's folder is not known; use an absolute path";
+        (!self.not && self.has_relative_path(arguments)).then_some(message)
     }
 
     /// Whether the value is a relative path although the test is about folders.

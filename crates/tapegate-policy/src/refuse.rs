@@ -76,8 +76,9 @@ impl RefusalSubject {
             _ => "Do not repeat the call; find another way, or ask the user.",
         };
         let mut refusal = self.refusal(code, error_type, Some(decision.gate), &message_text);
-        let told = decision.description.as_deref().map(|text| shorten(text, REASON_CHARS_MAX));
-        refusal.message = sentences(&refusal.message, told.as_deref(), advice);
+        let description =
+            decision.description.as_deref().map(|text| shorten(text, REASON_CHARS_MAX));
+        refusal.message = sentences(&refusal.message, description.as_deref(), advice);
         if let Some(rule) = rule {
             refusal.data = with_rule(&refusal.data, &shorten(rule, NAME_CHARS_MAX));
         }
@@ -117,8 +118,8 @@ impl RefusalSubject {
 
     /// Something that the decision depends on is unavailable: approvers, the hub, the log.
     pub fn approval_unavailable(&self, cause_text: &str) -> Refusal {
-        let words = format!("cannot be permitted: {cause_text}");
-        self.refusal(-32013, "service_unavailable", None, &words)
+        let message_text = format!("cannot be permitted: {cause_text}");
+        self.refusal(-32013, "service_unavailable", None, &message_text)
     }
 
     /// The call was approved, but is now denied or needs a different approval.
@@ -140,8 +141,8 @@ impl RefusalSubject {
     /// The call needs approval, but arrived in a form that cannot wait: in a batch or as a
     /// notification.
     pub fn cannot_be_held(&self) -> Refusal {
-        let words = "needs an approval, and only a single request can wait for one";
-        self.refusal(-32600, "invalid_request", Some(GateName::Approval), words)
+        let message_text = "needs an approval, and only a single request can wait for one";
+        self.refusal(-32600, "invalid_request", Some(GateName::Approval), message_text)
     }
 
     /// The message is malformed.

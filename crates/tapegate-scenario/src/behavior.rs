@@ -139,8 +139,8 @@ fn read_chunk_size(fields: &MapFields<'_>, findings: &mut Findings) -> usize {
     if let (0, Some(node)) = (bytes, fields.get("chunk_size"))
         && !findings.has_error_at(node.spot)
     {
-        let words = "must be at least 1";
-        findings.with_step("chunk_size", |findings| findings.error(node.spot, words));
+        let message = "must be at least 1";
+        findings.with_step("chunk_size", |findings| findings.error(node.spot, message));
     }
     bytes.max(1)
 }
@@ -150,8 +150,8 @@ fn padding(fields: &MapFields<'_>, findings: &mut Findings) -> char {
     let mut characters = text.chars();
     match (characters.next(), characters.next(), fields.get("padding_char")) {
         (Some('\n'), _, Some(node)) => {
-            let words = "must not be a line break, which would end the line";
-            findings.with_step("padding_char", |findings| findings.error(node.spot, words));
+            let message = "must not be a line break, which would end the line";
+            findings.with_step("padding_char", |findings| findings.error(node.spot, message));
             'A'
         }
         (Some(character), None, _) => character,
@@ -169,8 +169,8 @@ fn key(fields: &MapFields<'_>, findings: &mut Findings) -> String {
     if key.chars().count() > KEY_CHARS_MAX
         && let Some(node) = fields.get("key")
     {
-        let words = format!("a key must not exceed {KEY_CHARS_MAX} characters");
-        findings.with_step("key", |findings| findings.error(node.spot, words));
+        let message = format!("a key must not exceed {KEY_CHARS_MAX} characters");
+        findings.with_step("key", |findings| findings.error(node.spot, message));
     }
     key.to_owned()
 }

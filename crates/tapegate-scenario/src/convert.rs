@@ -148,8 +148,8 @@ pub fn convert(
     summary.warnings.extend(warning);
     (options.progress)(bytes_total, bytes_total);
     // Several phases may produce the same warning.
-    let mut told = std::collections::HashSet::new();
-    summary.warnings.retain(|warning| told.insert(warning.clone()));
+    let mut seen = std::collections::HashSet::new();
+    summary.warnings.retain(|warning| seen.insert(warning.clone()));
     let head = head(index, options, &gathered);
     Ok(ConvertedTape { document: YamlDocument { head, entries }, summary })
 }
@@ -195,10 +195,10 @@ impl ConversionState<'_, '_> {
     fn scenario(&mut self, gathered: &TapeContents) -> io::Result<Vec<MapEntry>> {
         let mut entries = Vec::new();
         if !self.options.strict {
-            let words = "Texts are sent as written: `${…}` is not expanded.";
+            let comment = "Texts are sent as written: `${…}` is not expanded.";
             entries.push(
                 MapEntry::new("interpolate", DocumentPart::text("none"))
-                    .with_comment(words)
+                    .with_comment(comment)
                     .with_blank_line(),
             );
         }
@@ -208,9 +208,10 @@ impl ConversionState<'_, '_> {
             let methods = self.methods(gathered)?;
             self.summary.methods = methods.len();
             if !methods.is_empty() {
-                let words = "Answers to other methods, in recorded order.";
-                entries
-                    .push(MapEntry::new("methods", methods).with_comment(words).with_blank_line());
+                let comment = "Answers to other methods, in recorded order.";
+                entries.push(
+                    MapEntry::new("methods", methods).with_comment(comment).with_blank_line(),
+                );
             }
         }
         entries
@@ -237,8 +238,8 @@ fn head(index: &Index, options: &ConversionOptions<'_>, gathered: &TapeContents)
     head.push(String::new());
     match (options.style, gathered.attack_after(options)) {
         (ScenarioStyle::Phased, Some(after)) => {
-            let words = format!("Calls 1 to {after} get the recorded answers; the phase");
-            head.push(words + " `attack` answers later calls.");
+            let text = format!("Calls 1 to {after} get the recorded answers; the phase");
+            head.push(text + " `attack` answers later calls.");
             head.push("Edit that phase to define the attack.".to_owned());
         }
         _ => {

@@ -112,7 +112,7 @@ impl DeliveryQueue {
         about: &[u8],
         parts: &[&[u8]],
         delivery: &Delivery,
-        ticket: u64,
+        delivery_id: u64,
         act: &mut dyn FnMut(ActorAction<'_>),
     ) -> bool {
         if self.left {
@@ -142,8 +142,8 @@ impl DeliveryQueue {
             }
         };
         match late_ns {
-            0 => self.wait(load, Some(about), Some(ticket)),
-            _ => self.delay(at.mono_ns.saturating_add(late_ns), load, about, ticket),
+            0 => self.wait(load, Some(about), Some(delivery_id)),
+            _ => self.delay(at.mono_ns.saturating_add(late_ns), load, about, delivery_id),
         }
         false
     }
@@ -153,7 +153,7 @@ impl DeliveryQueue {
     /// delivered.
     pub fn cancel(&mut self, about: &[u8]) {
         let is_it = |line: &DeliveryLine| {
-            line.ticket.is_some() && line.about.as_ref().is_some_and(|id| same_id(id, about))
+            line.delivery_id.is_some() && line.about.as_ref().is_some_and(|id| same_id(id, about))
         };
         let mut gone: Vec<DeliveryLine> =
             self.late.extract_if(.., |_, line| is_it(line)).map(|it| it.1).collect();
@@ -228,13 +228,13 @@ impl DeliveryQueue {
         !self.streams && !self.lines.is_empty()
     }
 
-    fn wait(&mut self, load: DeliveryLoad, about: Option<&[u8]>, ticket: Option<u64>) {
-        let line = self.enqueue(load, about, ticket);
+    fn wait(&mut self, load: DeliveryLoad, about: Option<&[u8]>, delivery_id: Option<u64>) {
+        let line = self.enqueue(load, about, delivery_id);
         self.lines.push_back(line);
     }
 
-    fn delay(&mut self, due_ns: u64, load: DeliveryLoad, about: &[u8], ticket: u64) {
-        let line = self.enqueue(load, Some(about), Some(ticket));
+    fn delay(&mut self, due_ns: u64, load: DeliveryLoad, about: &[u8], delivery_id: u64) {
+        let line = self.enqueue(load, Some(about), Some(delivery_id));
         self.lates += 1;
         // The counter keeps answers with the same due time apart, in order of arrival.
         self.late.insert((due_ns, self.lates), line);
@@ -244,7 +244,7 @@ impl DeliveryQueue {
         &mut self,
         load: DeliveryLoad,
         about: Option<&[u8]>,
-        ticket: Option<u64>,
+        delivery_id: Option<u64>,
     ) -> DeliveryLine {
         let kept = match &load {
             DeliveryLoad::Message(text) => text.len(),
@@ -252,13 +252,13 @@ impl DeliveryQueue {
         };
         let bytes = kept + size_of::<DeliveryLine>();
         self.backlog += bytes;
-        DeliveryLine { about: about.map(Into::into), load, ticket, bytes }
+        DeliveryLine { about: about.map(Into::into), load, delivery_id, bytes }
     }
 
     /// Accounts for a line that was sent or dropped.
     fn line_finished(&mut self, line: &DeliveryLine) {
         self.backlog -= line.bytes;
-        self.delivered.extend(line.ticket);
+        self.delivered.extend(line.delivery_id);
     }
 
     /// Moves delayed answers that are now due to the queue.

@@ -84,13 +84,13 @@ impl Default for EngineSetup {
 pub struct Engine {
     script: Rc<PreparedScenario>,
     setup: EngineSetup,
-    seats: HashMap<ActorSessionId, ClientState, foldhash::fast::RandomState>,
+    clients: HashMap<ActorSessionId, ClientState, foldhash::fast::RandomState>,
     /// The progress of all clients, if they share one.
     global: PhaseProgress,
     /// How many clients have connected.
     visits: u32,
     /// The last ticket number given to an answer.
-    tickets: u64,
+    last_id: u64,
     failure: Option<String>,
 }
 
@@ -108,10 +108,10 @@ impl Engine {
         Self {
             script: Rc::new(PreparedScenario::new(scenario, setup.reloads)),
             setup,
-            seats: HashMap::default(),
+            clients: HashMap::default(),
             global: PhaseProgress::default(),
             visits: 0,
-            tickets: 0,
+            last_id: 0,
             failure: None,
         }
     }
@@ -145,7 +145,7 @@ impl Actor for Engine {
             // The n-th client draws the same random values, whatever the other clients do.
             let others = u64::from(self.visits - 1).wrapping_mul(0xd605_bbb5_8c8a_bbfd);
             let dice = Cell::new(self.setup.seed.wrapping_add(others));
-            self.seats.insert(
+            self.clients.insert(
                 session,
                 ClientState { engine_session, progress: PhaseProgress::default(), dice },
             );
@@ -154,13 +154,13 @@ impl Actor for Engine {
         let global = self.is_global();
         let failed = self.failure.is_some();
         // After an abort, nothing is answered any more.
-        let Some(table) = self.seats.get_mut(&session).filter(|_| !failed) else { return };
+        let Some(table) = self.clients.get_mut(&session).filter(|_| !failed) else { return };
         let mut turn = EngineTurn {
             script: &self.script,
             setup: &self.setup,
             engine_session: &mut table.engine_session,
             progress: if global { &mut self.global } else { &mut table.progress },
-            tickets: &mut self.tickets,
+            last_id: &mut self.last_id,
             dice: &table.dice,
             failure: &mut self.failure,
             at,
@@ -172,12 +172,12 @@ impl Actor for Engine {
         if is_empty {
             // After the event is handled: other clients may wait for an answer that this one will
             // not take.
-            self.seats.remove(&session);
+            self.clients.remove(&session);
         }
     }
 
     fn next_wakeup(&self, session: ActorSessionId) -> Option<u64> {
-        let table = self.seats.get(&session)?;
+        let table = self.clients.get(&session)?;
         if self.failure.is_some() {
             return None;
         }
@@ -197,10 +197,10 @@ impl Actor for Engine {
 
     fn is_busy(&self, session: ActorSessionId) -> bool {
         self.failure.is_none()
-            && self.seats.get(&session).is_some_and(|table| table.engine_session.is_busy())
+            && self.clients.get(&session).is_some_and(|table| table.engine_session.is_busy())
     }
 
     fn backlog_bytes(&self, session: ActorSessionId) -> usize {
-        self.seats.get(&session).map_or(0, |table| table.engine_session.backlog_bytes())
+        self.clients.get(&session).map_or(0, |table| table.engine_session.backlog_bytes())
     }
 }

@@ -199,8 +199,8 @@ impl ScenarioLoader<'_> {
     fn check_interpolate(&mut self, node: &Node, found: bool) {
         let Some(setting) = node.get("interpolate") else { return };
         if !found && setting.as_text() != Some("all") {
-            let words = "`interpolate` must be on a line of its own, without leading spaces";
-            self.findings.error(setting.spot, words);
+            let message = "`interpolate` must be on a line of its own, without leading spaces";
+            self.findings.error(setting.spot, message);
         }
     }
 }

@@ -79,7 +79,7 @@ pub struct ApprovalRecord {
     /// The process that waits.
     pub pid: u32,
     /// How many times the same call was made while this request was open.
-    pub asked: u32,
+    pub call_count: u32,
     /// How many of these calls are still waiting.
     pub waiting: u32,
     /// When a caller last gave up.

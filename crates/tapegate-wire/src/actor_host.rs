@@ -43,7 +43,7 @@ pub struct ActorHost {
     clock: Clock,
     options: ActorHostOptions,
     /// How many sessions were ever started.
-    seats: Cell<u32>,
+    session_count: Cell<u32>,
     /// The actor's deadline, once it wants to end.
     stop: Cell<Option<Instant>>,
     /// Servers that handler calls were sent to.
@@ -79,7 +79,7 @@ impl ActorHost {
             actor,
             clock,
             options,
-            seats: Cell::new(0),
+            session_count: Cell::new(0),
             stop: Cell::new(None),
             servers: handler_calls::HandlerServers::default(),
             notify: Notify::new(),
@@ -92,8 +92,8 @@ impl ActorHost {
     }
 
     fn next_session_number(&self) -> ActorSessionId {
-        self.seats.set(self.seats.get() + 1);
-        ActorSessionId(self.seats.get())
+        self.session_count.set(self.session_count.get() + 1);
+        ActorSessionId(self.session_count.get())
     }
 
     /// Whether the actor wants to end.

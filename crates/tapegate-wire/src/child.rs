@@ -33,7 +33,7 @@ const PIPE_BYTES: usize = 256 * 1024;
 pub struct ServerProcess {
     process: tokio::process::Child,
     group: Option<Pid>,
-    sentry: Option<Reaper>,
+    reaper: Option<Reaper>,
     status: Option<ExitStatus>,
     stderr: Option<StderrTail>,
 }
@@ -96,7 +96,7 @@ impl ServerProcess {
     }
 
     fn with_reaper((mut child, pipes): (Self, ServerPipes)) -> (Self, ServerPipes) {
-        child.sentry = child.group.and_then(Reaper::spawn);
+        child.reaper = child.group.and_then(Reaper::spawn);
         (child, pipes)
     }
 
@@ -149,14 +149,14 @@ impl ServerProcess {
         };
         let process = command.spawn()?;
         let group = process.id().and_then(|id| Pid::from_raw(id as i32));
-        Ok((Self { process, group, sentry: None, status: None, stderr }, pipes))
+        Ok((Self { process, group, reaper: None, status: None, stderr }, pipes))
     }
 
     /// Ensures that the server ends however we end. Call it before passing on any output of the
     /// server, because a client that has seen output may kill us.
     pub(crate) fn wait_for_reaper(&mut self) {
-        if let Some(sentry) = &mut self.sentry {
-            sentry.wait_until_ready();
+        if let Some(reaper) = &mut self.reaper {
+            reaper.wait_until_ready();
         }
     }
 
@@ -203,7 +203,7 @@ impl ServerProcess {
         // reused, and must not be signalled again.
         self.signal(Signal::KILL);
         // The reaper goes last: until the group is killed, it must act if we are killed.
-        (self.group, self.sentry) = (None, None);
+        (self.group, self.reaper) = (None, None);
         status
     }
 

@@ -34,19 +34,19 @@ pub async fn run(
 ) -> Result<ListingEnd, LinkError> {
     let (mut link, pipes) = ServerLink::open(upstream, options)?;
     let mut lister = Lister::default();
-    let asked = tokio::select! {
+    let outcome = tokio::select! {
         signal = signals.next() => Err(signal),
         reason = run_lister(&mut lister, pipes, options.message_bytes_max, timeout) => Ok(reason),
     };
     let patience = options.patience;
     // A signal leaves less time: its sender may kill us.
-    let grace = if asked.is_ok() { patience.grace } else { patience.grace_on_signal };
-    let farewell = match &asked {
+    let grace = if outcome.is_ok() { patience.grace } else { patience.grace_on_signal };
+    let farewell = match &outcome {
         Ok(Some(SilenceReason::Gone)) => Some(link.end_reason().await),
         _ => None,
     };
     let ended = link.shutdown(grace).await;
-    let silence = match asked {
+    let silence = match outcome {
         Err(signal) => return Ok(ListingEnd::Signal(signal)),
         Ok(silence) => silence,
     };
@@ -55,8 +55,8 @@ pub async fn run(
         (_, Some(reason)) => ListingEnd::Unheard(reason),
         (Ok(listed), None) => ListingEnd::Listed(listed),
         (Err(ListingFailure::Echo), None) => {
-            let words = "this is not an MCP server: it echoes its input";
-            ListingEnd::Unheard(words.to_owned())
+            let message = "this is not an MCP server: it echoes its input";
+            ListingEnd::Unheard(message.to_owned())
         }
         (Err(ListingFailure::Refused(reason)), None) => {
             let late = || format!("the MCP server did not answer within {} s", timeout.as_secs());

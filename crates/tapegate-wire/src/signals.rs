@@ -88,11 +88,11 @@ impl Signals {
 /// Waits for a request to end; never returns if the sender is gone.
 async fn stop_requested(stop: &mut Option<Receiver<()>>) {
     // A sender that is dropped has not asked for anything, so the session goes on.
-    let asked = match stop {
+    let stop_request = match stop {
         Some(stop) => stop.recv().await,
         None => None,
     };
-    if asked.is_none() {
+    if stop_request.is_none() {
         std::future::pending().await
     }
 }

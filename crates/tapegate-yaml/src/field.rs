@@ -125,8 +125,8 @@ fn read_whole_number(node: &Node, findings: &mut Findings) -> Option<u64> {
     let number = Number::read(text.as_bytes());
     let whole = number.as_u64().filter(|whole| !number.is_negative() || *whole == 0);
     if whole.is_none() {
-        let why = if number.is_negative() { "is negative" } else { "is not a whole number" };
-        report_wrong(node, format!("`{text}` {why}"), findings);
+        let reason = if number.is_negative() { "is negative" } else { "is not a whole number" };
+        report_wrong(node, format!("`{text}` {reason}"), findings);
     }
     whole
 }

@@ -170,8 +170,8 @@ impl NodeBuilder<'_> {
     fn begin(&mut self, open: OpenNode) -> Option<()> {
         // Later steps walk the tree by recursion, so its depth is bounded here.
         if self.open.len() == NESTING_MAX {
-            let words = format!("lists and maps are nested more than {NESTING_MAX} levels deep");
-            self.findings.error(open.spot, words);
+            let message = format!("lists and maps are nested more than {NESTING_MAX} levels deep");
+            self.findings.error(open.spot, message);
             return None;
         }
         self.open.push(open);
@@ -263,8 +263,8 @@ impl NodeBuilder<'_> {
         let left = ALIASED_BYTES_MAX - self.aliased_bytes;
         let room = NESTING_MAX.saturating_sub(self.open.len());
         let Some(cost) = node.cost(room, left) else {
-            let words = "aliases expand to too much text or nest too deeply";
-            self.findings.error(spot, words);
+            let message = "aliases expand to too much text or nest too deeply";
+            self.findings.error(spot, message);
             return None;
         };
         self.aliased_bytes += cost;

@@ -129,8 +129,10 @@ fn find_misspelled(name: &str) -> Option<UnknownVariable> {
     }
     let meant = nearest_name_within(DISTANCE_MAX, name, known()).or_else(|| {
         // The same words in another order: `TAPEGATE_POLICY_REQUIRED`.
-        let words = sorted(name);
-        known().find(|known| nearest_name_within(DISTANCE_MAX, &words, [&*sorted(known)]).is_some())
+        let sorted_name = sorted(name);
+        known().find(|known| {
+            nearest_name_within(DISTANCE_MAX, &sorted_name, [&*sorted(known)]).is_some()
+        })
     });
     // Names are case-sensitive, so `tapegate_profile` has no effect; its author should know.
     let is_ours = name.to_ascii_uppercase().starts_with(PREFIX);

@@ -137,8 +137,8 @@ pub(crate) fn redactor(
         return match own {
             None => Ok(None),
             Some(_) => {
-                let words = "--redact-key-file has no effect: the tape is not marked as redacted";
-                Err(Failure::new(Exit::Usage, words).hint("leave it out").into())
+                let message = "--redact-key-file has no effect: the tape is not marked as redacted";
+                Err(Failure::new(Exit::Usage, message).hint("leave it out").into())
             }
         };
     };

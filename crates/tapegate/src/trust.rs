@@ -68,7 +68,7 @@ pub(crate) enum TrustStatus {
     NeverAccepted,
     /// The file is not accepted and the accepted copy is in force. Holds the reason, and the hash
     /// of the file's texts.
-    Differs { why: String, hash: String },
+    Differs { reason: String, hash: String },
     /// The file does not load. At the start no policy is in force; later the current one stays.
     Unloadable,
 }
@@ -179,7 +179,7 @@ impl PolicyTrust {
             }
         };
         let hash = hash_of(path, &file.by_name);
-        copy.into_governing(TrustStatus::Differs { why: reason, hash })
+        copy.into_governing(TrustStatus::Differs { reason, hash })
     }
 }
 

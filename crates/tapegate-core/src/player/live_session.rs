@@ -46,7 +46,7 @@ pub(super) struct LiveSession {
     /// Scenes by the id of their request.
     by_id: FastMap<IdKey, Vec<u32>>,
     /// Requests sent to the client, with their scene and the recorded request.
-    asked: FastMap<IdKey, (u32, u32)>,
+    client_requests: FastMap<IdKey, (u32, u32)>,
     /// The ids given to recorded requests of the server whose own ids were in use.
     renamed: FastMap<IdKey, Vec<u8>>,
     names_made: u32,

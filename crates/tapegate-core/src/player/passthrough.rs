@@ -30,7 +30,7 @@ pub(super) struct PassthroughSession {
     waiting: HashMap<u64, ForwardedRequest>,
     passed: u64,
     /// Requests of the server to the client: the id they were forwarded with, and the original id.
-    asked: HashMap<IdKey, Vec<u8>>,
+    client_requests: HashMap<IdKey, Vec<u8>>,
     /// Whether the client's own `initialize` was passed on.
     greeted_by_client: bool,
     /// How many requests it failed to answer, and why, since that was last taken.
@@ -65,7 +65,7 @@ impl PassthroughSession {
 
     /// Whether it has sent the client a request with this id.
     pub(super) fn has_client_request(&self, id: &IdKey) -> bool {
-        self.asked.contains_key(id)
+        self.client_requests.contains_key(id)
     }
 }
 
@@ -79,8 +79,8 @@ impl LiveSession {
         act: &mut dyn FnMut(ActorAction<'_>),
     ) {
         let Some(id) = envelope.id else { return };
-        if let PassthroughState::Gone(why) = self.passthrough.state.clone() {
-            return self.answer_passthrough_gone(id, &why, batch, act);
+        if let PassthroughState::Gone(reason) = self.passthrough.state.clone() {
+            return self.answer_passthrough_gone(id, &reason, batch, act);
         }
         if self.passthrough.queue_bytes + text.len() > QUEUE_BYTES_MAX {
             return self.answer_passthrough_gone(id, "too many requests wait for it", batch, act);
@@ -159,7 +159,9 @@ impl LiveSession {
         id: &[u8],
         act: &mut dyn FnMut(ActorAction<'_>),
     ) -> bool {
-        let Some(theirs) = self.passthrough.asked.remove(&IdKey::new(id)) else { return false };
+        let Some(theirs) = self.passthrough.client_requests.remove(&IdKey::new(id)) else {
+            return false;
+        };
         let mut edits = JsonEdits::new(text);
         edits.replace(id, &theirs);
         act(ActorAction::Ask(&[&edits.finish()]));
@@ -256,7 +258,7 @@ impl LiveSession {
     ) {
         let free = !self.is_in_use(&IdKey::new(id));
         let name = if free { id.to_vec() } else { self.fresh_id() };
-        self.passthrough.asked.insert(IdKey::new(&name), id.to_vec());
+        self.passthrough.client_requests.insert(IdKey::new(&name), id.to_vec());
         let mut edits = JsonEdits::new(text);
         edits.replace(id, &name);
         act(ActorAction::Say(&[&edits.finish()]));
@@ -271,7 +273,7 @@ impl LiveSession {
         // Later requests are refused with the same reason.
         self.passthrough.state = PassthroughState::Gone(reason.to_owned());
         self.passthrough.queue.clear();
-        self.passthrough.asked.clear();
+        self.passthrough.client_requests.clear();
         let mut waiting: Vec<_> = self.passthrough.waiting.drain().collect();
         // The map has no order, but errors go out in the order of the requests.
         waiting.sort_by_key(|(number, _)| *number);

@@ -30,12 +30,17 @@ pub(super) struct ReplayStats {
     /// The total size of the divergences and changed answers that are kept.
     kept_bytes: usize,
     /// The recorded requests that were made at least once.
-    asked: BitSet,
+    used_requests: BitSet,
 }
 
 impl ReplayStats {
     pub(super) fn new(notice: Box<dyn FnMut(ReplayNotice<'_>)>) -> Self {
-        Self { notice, counts: ReplaySummary::default(), kept_bytes: 0, asked: BitSet::default() }
+        Self {
+            notice,
+            counts: ReplaySummary::default(),
+            kept_bytes: 0,
+            used_requests: BitSet::default(),
+        }
     }
 
     pub(super) fn debug(&mut self, message: String) {
@@ -49,7 +54,7 @@ impl ReplayStats {
     /// A request was answered from the tape.
     pub(super) fn count_matched(&mut self, request_number: u32) {
         self.counts.matched += 1;
-        self.asked.set(request_number);
+        self.used_requests.set(request_number);
     }
 
     /// A request that was matched to the tape has no answer there after all.
@@ -200,14 +205,14 @@ impl ReplayStats {
     }
 
     /// The server behind the tape failed to answer requests that were passed on.
-    pub(super) fn report_passthrough_failure(&mut self, (requests, why): (u64, String)) {
+    pub(super) fn report_passthrough_failure(&mut self, (requests, reason): (u64, String)) {
         self.counts.server_failed += requests;
-        self.counts.server_failure.get_or_insert(why);
+        self.counts.server_failure.get_or_insert(reason);
     }
 
     /// Whether no client has made this request. A ping is never looked up on the tape.
     pub(super) fn is_unused(&self, tape: &PlayerTape, request_number: u32) -> bool {
-        !self.asked.contains(request_number) && !tape.is_ping(request_number)
+        !self.used_requests.contains(request_number) && !tape.is_ping(request_number)
     }
 
     /// The outcome of the replay, and whether the tape could be read for it. If not, unused
@@ -219,7 +224,7 @@ impl ReplayStats {
         for request_number in 0..tape.request_count() {
             let is_call = !tape.is_setup(request_number);
             if !self.is_unused(tape, request_number) {
-                calls_made |= is_call && self.asked.contains(request_number);
+                calls_made |= is_call && self.used_requests.contains(request_number);
                 continue;
             }
             calls_left |= is_call;

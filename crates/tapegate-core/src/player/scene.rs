@@ -52,7 +52,7 @@ pub(super) struct ActiveScene {
     /// Whether that time is still the time of the request.
     from_request: bool,
     /// Requests sent to the client in this scene, and whether each is answered or needs no answer.
-    asked: Vec<(u32, bool)>,
+    client_requests: Vec<(u32, bool)>,
     /// The live request, if the recorded client cancelled it.
     pub(super) cancellable: Option<Box<CancellableRequest>>,
     pub(super) wait: SceneWait,
@@ -106,7 +106,7 @@ impl ActiveScene {
             names: TokenNames::default(),
             base: (at.mono_ns, entry.at_us),
             from_request: true,
-            asked: Vec::new(),
+            client_requests: Vec::new(),
             cancellable: None,
             wait: SceneWait::No,
             answered: false,
@@ -146,10 +146,10 @@ impl ActiveScene {
 
     /// Notes an answer of the client; returns true if the scene was waiting for it.
     pub(super) fn note_reply(&mut self, request: u32, at: Timestamp, tape: &PlayerTape) -> bool {
-        self.asked
+        self.client_requests
             .iter_mut()
             .filter(|(entry_number, _)| *entry_number == request)
-            .for_each(|asked| asked.1 = true);
+            .for_each(|client_request| client_request.1 = true);
         let waited = matches!(self.wait, SceneWait::Reply(slot, _) if slot == request);
         if waited {
             self.wait = SceneWait::No;
@@ -188,7 +188,7 @@ impl ActiveScene {
             // A message of the client: wait for the live one only if it was asked and has not
             // answered.
             if entry.from == Side::Client {
-                let asked = self.asked.iter().find(|asked| asked.0 == entry.pair);
+                let asked = self.client_requests.iter().find(|asked| asked.0 == entry.pair);
                 if asked.is_some_and(|asked| !asked.1) && !live.has_left() {
                     self.wait =
                         SceneWait::Reply(entry.pair, at.mono_ns.saturating_add(REPLY_NS_MAX));

@@ -20,7 +20,7 @@ impl Relay {
         gate: &mut G,
         emit: &mut ActionSink<'_, '_>,
     ) -> bool {
-        let FrameBody::Message(said) = frame.body() else {
+        let FrameBody::Message(msg) = frame.body() else {
             let elements = match frame.body() {
                 FrameBody::Batch => frame::elements(frame.bytes()),
                 _ => Vec::new(),
@@ -42,12 +42,12 @@ impl Relay {
             return false;
         };
         // The server never received this call. Forwarding the answer would end it unapproved.
-        if self.is_premature_answer(origin, said) {
+        if self.is_premature_answer(origin, msg) {
             self.refuse(origin, frame, &premature_answer_refusal(), emit);
             return true;
         }
-        let Some(id) = cancelled_id(said) else { return false };
-        let Some(reason) = self.cancel_unsent(origin, said, id, gate) else { return false };
+        let Some(id) = cancelled_id(msg) else { return false };
+        let Some(reason) = self.cancel_unsent(origin, msg, id, gate) else { return false };
         // The tape shows the cancellation although it is not sent: it records what the client did.
         let what = self.note_frame(origin, frame, true);
         let gate_outcome = GateOutcome::Refused(reason.to_owned());

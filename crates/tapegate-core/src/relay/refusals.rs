@@ -52,10 +52,10 @@ impl Relay {
         let mut denied: Vec<Vec<u8>> = Vec::new();
         for envelope in frame::scan_messages(bytes) {
             let Some(id) = envelope.id else { continue };
-            let asked =
+            let is_request =
                 // A lenient server may take an object without a method for a request of the client.
                 envelope.method.is_some() || (!envelope.answer && origin.from == Side::Client);
-            match asked {
+            match is_request {
                 // A request gets one answer, however often its id occurs.
                 true if denied.contains(&id) => {}
                 true => {

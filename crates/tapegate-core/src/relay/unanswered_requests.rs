@@ -81,8 +81,8 @@ impl Relay {
         if asker == Side::Client {
             // The id may be that of a request of our own, which no client waits for.
             let message = json::member(error, "message").and_then(json::string);
-            let why = message.as_deref().unwrap_or("it could not be delivered");
-            if self.own_request_failed(at, id, why, gate, emit) {
+            let reason = message.as_deref().unwrap_or("it could not be delivered");
+            if self.own_request_failed(at, id, reason, gate, emit) {
                 return;
             }
         }
@@ -186,7 +186,7 @@ impl Relay {
         at: Timestamp,
         asker: Side,
         (unanswered, hold_id): UnansweredCall,
-        (why, error_type): (&str, Option<&str>),
+        (reason, error_type): (&str, Option<&str>),
         emit: &mut ActionSink<'_, '_>,
     ) {
         let UnansweredRequest { lane, id, pending_request } = unanswered;
@@ -202,9 +202,9 @@ impl Relay {
                 let mut data = b"{\"by\":\"tapegate\",\"error_type\":".to_vec();
                 json::write_str(&mut data, error_type);
                 data.push(b'}');
-                OwnMessage::error_with(&id, CODE_GONE, why, &String::from_utf8_lossy(&data))
+                OwnMessage::error_with(&id, CODE_GONE, reason, &String::from_utf8_lossy(&data))
             }
-            None => OwnMessage::error(&id, CODE_GONE, why),
+            None => OwnMessage::error(&id, CODE_GONE, reason),
         };
         send_own_entry((at, lane, asker), body, message, hold_id, emit);
     }

@@ -134,8 +134,8 @@ impl TapeOutline {
         }
         // A killed recorder writes no footer, but everything it forwarded is on the tape.
         if self.thoughtjack && !self.has_footer() {
-            let words = "there is no footer: the recording did not end normally";
-            self.report(0, TapeSeverity::Note, words.to_owned());
+            let message = "there is no footer: the recording did not end normally";
+            self.report(0, TapeSeverity::Note, message.to_owned());
         }
         self.findings.sort_by_key(|finding| finding.line);
         self.findings
@@ -157,8 +157,8 @@ impl TapeOutline {
             }
             TapeLine::Unknown(kind) => {
                 self.check_after_footer(line);
-                let words = format!("a line of the unknown type `{kind}` is skipped");
-                self.report(line, TapeSeverity::Warning, words);
+                let message = format!("a line of the unknown type `{kind}` is skipped");
+                self.report(line, TapeSeverity::Warning, message);
             }
         }
     }

@@ -76,7 +76,7 @@ pub(super) struct VerifySession {
     /// How many ids were generated.
     ids: u64,
     /// How many requests were sent.
-    tickets: u64,
+    request_count: u64,
     /// When something was last sent or answered.
     base_ns: u64,
     /// When the client's last message was recorded.
@@ -180,7 +180,7 @@ impl VerifySession {
             owed: 0,
             own: 0,
             ids: 0,
-            tickets: 0,
+            request_count: 0,
             base_ns: 0,
             base_us: 0,
             passed_us: 0,

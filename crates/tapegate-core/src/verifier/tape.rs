@@ -66,8 +66,9 @@ impl<'t> VerifierTape<'t> {
     /// The reference to the message at `entry_number` for a finding; for an answer, to its request.
     pub(super) fn message_ref(&mut self, entry_number: u32) -> io::Result<MessageRef> {
         let IndexEntry { kind, pair, number, session, .. } = self.index.entry(entry_number);
-        let asked = matches!(kind, MessageKind::Response | MessageKind::Error) && pair != NONE;
-        let text = self.text(if asked { pair } else { entry_number })?;
+        let is_paired_answer =
+            matches!(kind, MessageKind::Response | MessageKind::Error) && pair != NONE;
+        let text = self.text(if is_paired_answer { pair } else { entry_number })?;
         let mut about = message_ref_of(&text);
         about.session = session + 1;
         about.number = Some(number);

@@ -44,7 +44,7 @@ impl Hub {
         let key = parameter(query, "connection_id").or_else(|| parameter(query, "server_id"));
         let key = key.unwrap_or_default().to_owned();
         // Subscribe before the current state is read, so that no change falls in between.
-        let ears =
+        let receiver =
             PushReceiver { pushes: self.pushes.subscribe(), closing: self.closing.subscribe() };
         let mut first =
             vec![HubPush::Policy { version: self.active_policy().version().to_owned() }];
@@ -54,7 +54,7 @@ impl Hub {
         }
         let first: Vec<u8> = first.iter().flat_map(|push| event(push).to_vec()).collect();
         self.shims.borrow_mut().set_listening(&key, true, false);
-        let next: NextPush = Box::pin(async move { (Some(Bytes::from(first)), ears) });
+        let next: NextPush = Box::pin(async move { (Some(Bytes::from(first)), receiver) });
         let stream = PushBody { hub: Rc::clone(self), key, next: Some(next) };
         let mut response = Response::new(ApiBody::stream(stream));
         let headers = response.headers_mut();
@@ -67,8 +67,8 @@ impl Hub {
 impl PieceStream<Bytes> for PushBody {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
         let Some(next) = self.next.as_mut() else { return Poll::Ready(None) };
-        let Poll::Ready((piece, ears)) = next.as_mut().poll(cx) else { return Poll::Pending };
-        self.next = piece.is_some().then(|| -> NextPush { Box::pin(next_push(ears)) });
+        let Poll::Ready((piece, receiver)) = next.as_mut().poll(cx) else { return Poll::Pending };
+        self.next = piece.is_some().then(|| -> NextPush { Box::pin(next_push(receiver)) });
         Poll::Ready(piece.map(Ok))
     }
 }
@@ -81,20 +81,20 @@ impl Drop for PushBody {
 }
 
 /// The next piece. `None` ends the stream: the client missed a push, or the hub closes.
-async fn next_push(mut ears: PushReceiver) -> (Option<Bytes>, PushReceiver) {
+async fn next_push(mut receiver: PushReceiver) -> (Option<Bytes>, PushReceiver) {
     let piece = tokio::select! {
         // A pending push is delivered even if the hub closes at the same time.
         biased;
-        push = ears.pushes.recv() => match push {
+        push = receiver.pushes.recv() => match push {
             Ok(push) => Some(event(&push)),
             // A client that missed a push must fetch the state again, which it does when it
             // reconnects.
             Err(RecvError::Lagged(_) | RecvError::Closed) => None,
         },
-        _ = ears.closing.wait_for(|closing| *closing) => None,
+        _ = receiver.closing.wait_for(|closing| *closing) => None,
         () = tokio::time::sleep(QUIET_MAX) => Some(Bytes::from_static(b":\n\n")),
     };
-    (piece, ears)
+    (piece, receiver)
 }
 
 fn event(push: &HubPush) -> Bytes {

@@ -43,14 +43,14 @@ impl ApiRefusal {
     }
 
     pub(super) fn unauthorized() -> Self {
-        let words = "the Authorization header must be `Bearer` followed by a token of this run";
-        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", words)
+        let message = "the Authorization header must be `Bearer` followed by a token of this run";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
     pub(super) fn not_an_approver() -> Self {
-        let words = "this request requires the approvers' token (hub-approver-token, or \
+        let message = "this request requires the approvers' token (hub-approver-token, or \
                      --approver-token-file); the shims' token does not allow it";
-        Self::new(StatusCode::FORBIDDEN, "forbidden", words)
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
     pub(super) fn not_found(message_text: &str) -> Self {
@@ -77,8 +77,8 @@ impl From<ApiRefusal> for Response<ApiBody> {
 
 /// The response to a method that the path does not support.
 pub(super) fn method_not_allowed(method: &Method, allowed: Vec<&'static str>) -> Response<ApiBody> {
-    let words = format!("method {method} not allowed; use {}", allowed.join(" or "));
-    let refusal = ApiRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", &words);
+    let message = format!("method {method} not allowed; use {}", allowed.join(" or "));
+    let refusal = ApiRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", &message);
     let mut response = Response::from(refusal);
     if let Ok(list) = HeaderValue::try_from(allowed.join(", ")) {
         response.headers_mut().insert(ALLOW, list);

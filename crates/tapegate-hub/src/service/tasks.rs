@@ -297,7 +297,7 @@ fn item(request: ApprovalRecord) -> ApprovalItem {
         tool: request.tool,
         arguments,
         params: request.params,
-        asked: request.asked,
+        asked: request.call_count,
         waiting: request.waiting,
         principal: request.principal,
         workflow: request.workflow,

@@ -42,8 +42,8 @@ pub(super) fn suite(node: &Node, findings: &mut Findings) -> Option<TestSuite> {
         let named = node.get("name").is_some();
         if let Some(twin) = cases.iter().find(|known| named && known.name == case.name) {
             let line = twin.spot.line;
-            let words = format!("the name `{}` is already used on line {line}", case.name);
-            findings.with_step(&step, |findings| findings.warning(case.spot, words));
+            let message = format!("the name `{}` is already used on line {line}", case.name);
+            findings.with_step(&step, |findings| findings.warning(case.spot, message));
         }
         cases.push(case);
     }
@@ -64,8 +64,8 @@ fn case(node: &Node, defaults: &CaseDefaults, findings: &mut Findings) -> Option
     if let (Some(_), Some(node), CaseOutcome::Forward | CaseOutcome::Deny) =
         (text("workflow"), fields.get("workflow"), case_outcome)
     {
-        let words = "`workflow` applies only with `expect: approve`";
-        findings.with_step("workflow", |findings| findings.error(node.spot, words));
+        let message = "`workflow` applies only with `expect: approve`";
+        findings.with_step("workflow", |findings| findings.error(node.spot, message));
     }
     let gate = text("gate").and_then(|word| gate(&word));
     let CaseDefaults { server, profile, principal, wall_us } =
@@ -103,8 +103,8 @@ fn read_message(node: &Node, findings: &mut Findings) -> Option<CaseInput> {
             return None;
         }
         [one, two, ..] => {
-            let words = format!("give either `{one}` or `{two}`, not both");
-            findings.error(node.spot, words);
+            let message = format!("give either `{one}` or `{two}`, not both");
+            findings.error(node.spot, message);
             return None;
         }
     }

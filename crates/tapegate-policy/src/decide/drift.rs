@@ -20,8 +20,8 @@ pub(super) fn require_approval_for_drift(
         DecisionOutcome::Deny => return decision,
         DecisionOutcome::Hold { workflow } => Some(workflow.as_str()),
     };
-    if let Some(asked) = asked_by_rule {
-        if policy.pins.workflow.as_deref() == Some(asked) {
+    if let Some(rule_workflow) = asked_by_rule {
+        if policy.pins.workflow.as_deref() == Some(rule_workflow) {
             let reason = format!("{}; {drift}", decision.reason).into();
             return Decision { drift: true, by_name: false, reason, ..decision };
         }

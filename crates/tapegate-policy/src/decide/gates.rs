@@ -97,10 +97,11 @@ fn decide_by_rules(
                 let mut decision = apply_action(policy, &rule.act, Some(rule), call, facts, steps);
                 if let Some(hint) = unknown {
                     // The rule's reason alone would suggest that the hint is known.
-                    let why = if drifted { "differs from its pin" } else { "is not pinned" };
+                    let pin_status = if drifted { "differs from its pin" } else { "is not pinned" };
                     let reason = &decision.reason;
                     decision.reason =
-                        format!("{reason}: the tool {why}, so its `{hint}` is unknown").into();
+                        format!("{reason}: the tool {pin_status}, so its `{hint}` is unknown")
+                            .into();
                 }
                 let rule = Some(Arc::clone(&rule.name));
                 (Decision { rule, ..decision }, possible.then_some(index + 1))
@@ -274,9 +275,9 @@ pub(super) fn hold(
     // The loader has checked every name. If one is missing all the same, the call must not pass.
     let known = workflow.filter(|name| policy.workflows.contains_key(*name));
     let Some(workflow) = known else {
-        let why = format!("{reason}, but the workflow does not exist");
-        steps.add(|| format!("approval: {why}"));
-        return new_decision(DecisionOutcome::Deny, GateName::Approval, why.into());
+        let denial_reason = format!("{reason}, but the workflow does not exist");
+        steps.add(|| format!("approval: {denial_reason}"));
+        return new_decision(DecisionOutcome::Deny, GateName::Approval, denial_reason.into());
     };
     steps.add(|| format!("approval: workflow `{workflow}` applies"));
     new_decision(

@@ -234,10 +234,14 @@ impl<'a> RuleSubject<'a> {
         let hints = self.hints(rule);
         let unknown = rule.hints.iter().filter(|test| !test.must_hold(&hints));
         let possible = rule.arguments.iter().filter(|one| !one.must_hold(self.arguments()));
-        let mut words: Vec<String> =
+        let mut reasons: Vec<String> =
             unknown.map(|test| format!("`{}` is unknown", test.hint.name())).collect();
-        words.extend(possible.map(ArgumentTest::possible_match_text));
-        if words.is_empty() { String::new() } else { format!(", since {}", words.join(" and ")) }
+        reasons.extend(possible.map(ArgumentTest::possible_match_text));
+        if reasons.is_empty() {
+            String::new()
+        } else {
+            format!(", since {}", reasons.join(" and "))
+        }
     }
 
     /// The arguments; an empty object if the call has none.

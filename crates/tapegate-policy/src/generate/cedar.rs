@@ -63,10 +63,10 @@ fn write_thing(
     let _ = writeln!(out, "    principal,\n    action == Action::\"{method}\",");
     let _ = write!(out, "    resource == {kind}::{}\n)", cedar_string(&one.name));
     write_when(&conditions, out);
-    let told = |(name, reason): (String, String)| {
+    let to_message = |(name, reason): (String, String)| {
         format!("Cedar does not test `{name}` of `{}`, which a rule does: {reason}", one.name)
     };
-    less.into_iter().map(told).collect()
+    less.into_iter().map(to_message).collect()
 }
 
 fn resources(server: &ServerUses, method: &str, out: &mut String) {

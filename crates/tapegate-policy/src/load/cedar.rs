@@ -30,13 +30,13 @@ impl PolicyLoader<'_> {
         &mut self,
         (top, main): (&Node, &str),
         known: &KnownWorkflows<'_>,
-        asked: bool,
+        is_used: bool,
         lock: &PinLock,
     ) -> Option<CedarPolicies> {
         let node = MapFields::of(top).get("cedar")?;
-        if !asked && node.as_map().is_some() {
-            let words = "Cedar is unused: no rule has `action: policy`";
-            self.findings.error(node.spot, words);
+        if !is_used && node.as_map().is_some() {
+            let message = "Cedar is unused: no rule has `action: policy`";
+            self.findings.error(node.spot, message);
         }
         self.findings.push_step("cedar");
         let cedar = self.load_cedar_section((node, main), known, lock);

@@ -33,7 +33,7 @@ pub(super) enum VariableHandling {
 pub(super) struct EnvExpander<'a> {
     pub(super) files: &'a dyn Files,
     pub(super) put_in: VariableHandling,
-    pub(super) asked: AskedVariables,
+    pub(super) used_variables: AskedVariables,
     /// The variables with their defaults, as written.
     pub(super) written: BTreeSet<String>,
     pub(super) findings: &'a mut Findings,
@@ -151,7 +151,7 @@ impl EnvExpander<'_> {
         }
         let value = self.files.variable(name);
         // Unset variables are noted too: setting one later makes another policy.
-        self.asked.insert(name.to_owned(), value.clone());
+        self.used_variables.insert(name.to_owned(), value.clone());
         value.or_else(|| default.map(str::to_owned)).ok_or_else(|| {
             format!(
                 "the variable `{name}` is not set; give it a value, or a default: `${{{name}:-…}}`"

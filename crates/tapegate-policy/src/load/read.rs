@@ -181,9 +181,9 @@ fn check_duplicates(list: &[Node], key: &str, what: &str, findings: &mut Finding
         let Some(text) = node.as_text() else { continue };
         match seen.get(text) {
             Some(line) => {
-                let words = format!("{what} `{text}` is already on line {line}");
+                let message = format!("{what} `{text}` is already on line {line}");
                 findings.push_step(&format!("[{index}]"));
-                findings.with_step(key, |findings| findings.error(node.spot, words));
+                findings.with_step(key, |findings| findings.error(node.spot, message));
                 findings.pop_step();
             }
             None => drop(seen.insert(text, node.spot.line)),
@@ -218,8 +218,8 @@ fn globs(node: Option<&Node>, findings: &mut Findings) -> Vec<Glob> {
     for node in texts(node) {
         let text = node.as_text().unwrap_or_default();
         if text.contains('{') && text.contains(',') && text.contains('}') {
-            let words = format!("braces are literal in the glob `{text}`; write a list of globs");
-            findings.warning(node.spot, words);
+            let message = format!("braces are literal in the glob `{text}`; write a list of globs");
+            findings.warning(node.spot, message);
         }
         globs.extend(Glob::parse(text).ok());
     }

@@ -78,8 +78,8 @@ impl PolicyGate {
         let Some(workflow) = policy.workflows.get(workflow_name) else {
             return refuse(subject.approval_unavailable("the workflow does not exist"));
         };
-        self.tickets += 1;
-        let hold_id = HoldId(self.tickets);
+        self.last_hold_id += 1;
+        let hold_id = HoldId(self.last_hold_id);
         let timeout = match self.settings.client {
             TransportKind::Lines => workflow.timeout,
             TransportKind::Http => workflow.blocking_timeout,

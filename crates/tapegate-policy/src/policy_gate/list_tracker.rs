@@ -206,9 +206,9 @@ impl PolicyGate {
                 "only a single request can wait for the server's list; send the call alone";
             return Err(format!("{NOT_COMPARED}{reason}"));
         };
-        self.tickets += 1;
+        self.last_hold_id += 1;
         let listing = PinListing {
-            hold_id: HoldId(self.tickets),
+            hold_id: HoldId(self.last_hold_id),
             lane,
             // Taken before the request is sent, so a change announced meanwhile makes the result
             // stale.

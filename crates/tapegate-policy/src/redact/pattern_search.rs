@@ -170,10 +170,10 @@ impl SecretPatterns {
     /// keyword on, if that is at the start of a word.
     pub(super) fn truncated_hit(&self, text: &str) -> Option<SecretHit> {
         let tail = unmasked_ranges(text).pop().filter(|gap| gap.end == text.len())?;
-        let mut words = text[tail.clone()].rmatch_indices(|letter: char| {
+        let mut separators = text[tail.clone()].rmatch_indices(|letter: char| {
             letter.is_ascii_whitespace() || matches!(letter, '"' | '\'')
         });
-        let start = words.nth(1).map_or(tail.start, |(at, _)| tail.start + at + 1);
+        let start = separators.nth(1).map_or(tail.start, |(at, _)| tail.start + at + 1);
         let tail = &text[start..];
         let begins = |at: usize| !tail[..at].ends_with(|letter: char| letter.is_alphanumeric());
         // Every plain URL would look like the start of one with a password.

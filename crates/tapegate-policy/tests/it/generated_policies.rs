@@ -11,7 +11,7 @@ use tapegate_policy::generate::{GenerateOptions, RecordedTraffic, generate};
 
 #[expect(clippy::disallowed_methods, reason = "goldens are files")]
 fn compare(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/generated").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/generated_policies").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&path, text).unwrap();
     }

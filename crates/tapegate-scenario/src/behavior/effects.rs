@@ -65,8 +65,8 @@ fn read(node: &Node, how: &BehaviorContext, findings: &mut Findings) -> Option<S
     let sort = findings.with_step("type", |findings| choose(sort, &SORTS, findings))?;
     let trigger = fields.choice("trigger", &TRIGGERS, findings).unwrap_or_default();
     if trigger == EffectTrigger::Continuous && sort != EffectKind::Flood {
-        let words = "only `notification_flood` can be continuous; this runs once, on connect";
-        findings.warning(node.spot, words);
+        let message = "only `notification_flood` can be continuous; this runs once, on connect";
+        findings.warning(node.spot, message);
     }
     let effect = match sort {
         EffectKind::Flood => flood(node, &fields, how, findings),
@@ -101,12 +101,12 @@ fn flood(
     how: &BehaviorContext,
     findings: &mut Findings,
 ) -> ServerEffect {
-    let asked = fields.whole_number("rate_per_sec", findings).unwrap_or(1000);
-    let rate = asked.clamp(1, PER_SECOND_MAX);
-    if rate != asked {
+    let requested_rate = fields.whole_number("rate_per_sec", findings).unwrap_or(1000);
+    let rate = requested_rate.clamp(1, PER_SECOND_MAX);
+    if rate != requested_rate {
         let spot = fields.get("rate_per_sec").map_or(node.spot, |node| node.spot);
-        let words = format!("must be from 1 to {PER_SECOND_MAX}; {rate} is used");
-        findings.with_step("rate_per_sec", |findings| findings.warning(spot, words));
+        let message = format!("must be from 1 to {PER_SECOND_MAX}; {rate} is used");
+        findings.with_step("rate_per_sec", |findings| findings.warning(spot, message));
     }
     let seconds = fields.whole_number("duration_sec", findings).unwrap_or(10);
     ServerEffect::NotificationFlood {

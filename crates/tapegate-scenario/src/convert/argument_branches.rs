@@ -50,7 +50,7 @@ impl ConversionState<'_, '_> {
         }
         let rest = self.response(&uses[uses.len() - 1..])?;
         branches.push(ListElement::new(vec![MapEntry::new("default", rest)]));
-        let words = "Recorded answers, by the arguments of the call.";
-        Ok(vec![MapEntry::new("match", branches).with_comment(words)])
+        let comment = "Recorded answers, by the arguments of the call.";
+        Ok(vec![MapEntry::new("match", branches).with_comment(comment)])
     }
 }

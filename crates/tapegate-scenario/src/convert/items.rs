@@ -123,11 +123,11 @@ impl ConversionState<'_, '_> {
             let known = items.iter().position(|known| known.name == item.name);
             let word = kind.singular();
             if !schema_fit::is_valid(&item.definition, schema_fit::definition(kind)) {
-                let words = format!("the {word} `{name}` has an invalid definition; left out");
-                self.summary.warnings.push(words);
+                let warning = format!("the {word} `{name}` has an invalid definition; left out");
+                self.summary.warnings.push(warning);
             } else if let (Some(known), false) = (known, kind == ListedKind::Tool) {
-                let words = format!("the {word} `{name}` is listed twice; the last one is used");
-                self.summary.warnings.push(words);
+                let warning = format!("the {word} `{name}` is listed twice; the last one is used");
+                self.summary.warnings.push(warning);
                 items[known] = item;
             } else {
                 items.push(item);

@@ -30,8 +30,8 @@ impl ConversionState<'_, '_> {
         let mut entries = Vec::new();
         if let Some(error) = &gathered.hello.refused {
             let error = vec![MapEntry::new("error", tree::read(error))];
-            let words = "The server's recorded refusal of `server/discover`.";
-            entries.push(MapEntry::new("server/discover", error).with_comment(words));
+            let comment = "The server's recorded refusal of `server/discover`.";
+            entries.push(MapEntry::new("server/discover", error).with_comment(comment));
         }
         for key in gathered.keys(OperationKind::Method) {
             let uses = gathered.uses_of(OperationKind::Method, &key);

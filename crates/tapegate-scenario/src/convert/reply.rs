@@ -64,8 +64,8 @@ impl ConversionState<'_, '_> {
             true => Vec::new(),
             false => self.call_text(used)?,
         };
-        let asked = self.tape.index.entry(used.asks.last().copied().unwrap_or(NONE));
-        let mut outcome = match asked.pair {
+        let request_entry = self.tape.index.entry(used.asks.last().copied().unwrap_or(NONE));
+        let mut outcome = match request_entry.pair {
             NONE => OutcomeDraft::Silence,
             pair => {
                 let slot = self.tape.index.entry(pair);
@@ -247,9 +247,9 @@ fn entries(of: OperationKind, outcome: OutcomeDraft, actions: Vec<Node>) -> Vec<
             entries.push(MapEntry::new("result", node));
         }
         OutcomeDraft::Result(node) => {
-            let words = format!("The recorded result was not an object: {}", value_text(&node));
+            let comment = format!("The recorded result was not an object: {}", value_text(&node));
             let empty = tree::map(Vec::new());
-            entries.push(MapEntry::new("result", empty).with_comment(words));
+            entries.push(MapEntry::new("result", empty).with_comment(comment));
         }
         OutcomeDraft::Error(node)
             if schema_fit::fits_key("error", &node, schema_fit::answer(of)) =>
@@ -257,10 +257,10 @@ fn entries(of: OperationKind, outcome: OutcomeDraft, actions: Vec<Node>) -> Vec<
             entries.push(MapEntry::new("error", node));
         }
         OutcomeDraft::Error(node) => {
-            let words = format!("The recorded error was malformed: {}", value_text(&node));
+            let comment = format!("The recorded error was malformed: {}", value_text(&node));
             let code = tree::entry("code", Node::new(NodeValue::Number("-32603".to_owned())));
             let error = vec![code, tree::entry("message", Node::text("Internal error"))];
-            entries.push(MapEntry::new("error", tree::map(error)).with_comment(words));
+            entries.push(MapEntry::new("error", tree::map(error)).with_comment(comment));
         }
         OutcomeDraft::Wants(_) | OutcomeDraft::Silence => {
             let message = "The tape has no answer.";

@@ -72,8 +72,8 @@ impl ConversionState<'_, '_> {
         self.file(&mut files, last, 1, key)?;
         self.close(&mut files, key)?;
         let list = Node::new(NodeValue::List(files.closed));
-        let words = "Recorded answers, one per call, in separate files.";
-        let sequence = MapEntry::new("sequence", list).with_comment(words);
+        let comment = "Recorded answers, one per call, in separate files.";
+        let sequence = MapEntry::new("sequence", list).with_comment(comment);
         Ok(vec![sequence, MapEntry::new("on_exhausted", DocumentPart::text("last"))])
     }
 

@@ -116,8 +116,8 @@ impl ConversionState<'_, '_> {
         for (key, value) in info.iter().filter(|(key, _)| key != "name") {
             let node = tree::read(value);
             if !schema_fit::fits_key(key, &node, &language::SERVER) {
-                let words = format!("`serverInfo.{key}` does not fit a scenario; it is left out");
-                self.summary.warnings.push(words);
+                let warning = format!("`serverInfo.{key}` does not fit a scenario; it is left out");
+                self.summary.warnings.push(warning);
             } else if !strict || key == "version" {
                 entries.push(MapEntry::new(key, node));
             }

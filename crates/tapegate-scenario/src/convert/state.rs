@@ -63,10 +63,10 @@ impl ConversionState<'_, '_> {
     /// The only phase of a scenario that never changes.
     fn session(&mut self, greeting: Vec<Node>) -> ListElement {
         self.summary.phases.push("session".to_owned());
-        let words = "What the server sent when the client was ready.";
+        let comment = "What the server sent when the client was ready.";
         ListElement::new(vec![
             MapEntry::new("name", DocumentPart::text("session")),
-            MapEntry::new("on_enter", super::server_hello::list(greeting)).with_comment(words),
+            MapEntry::new("on_enter", super::server_hello::list(greeting)).with_comment(comment),
         ])
     }
 
@@ -125,23 +125,24 @@ impl ConversionState<'_, '_> {
         kinds: &[(ListedKind, Vec<DraftItem>)],
     ) -> io::Result<ListElement> {
         let tell = |what: &str| tree::map(vec![tree::entry("send_notification", Node::text(what))]);
-        let mut told = vec![tell("notifications/tools/list_changed")];
+        let mut notifications = vec![tell("notifications/tools/list_changed")];
         let mut changes = Vec::new();
         for (kind, items) in kinds {
             let changed = self.phase_changes(gathered, phase, *kind, items)?;
             if !changed.is_empty() && *kind != ListedKind::Tool {
                 let list = if *kind == ListedKind::Prompt { "prompts" } else { "resources" };
                 let notice = tell(&format!("notifications/{list}/list_changed"));
-                if !told.contains(&notice) {
-                    told.push(notice);
+                if !notifications.contains(&notice) {
+                    notifications.push(notice);
                 }
             }
             changes.extend(changed);
         }
-        let words = "Sent once, when the phase begins.";
+        let comment = "Sent once, when the phase begins.";
         let mut entries = vec![
             MapEntry::new("name", DocumentPart::text(&phase.name)),
-            MapEntry::new("on_enter", super::server_hello::list(told)).with_comment(words),
+            MapEntry::new("on_enter", super::server_hello::list(notifications))
+                .with_comment(comment),
         ];
         entries.extend(next.map(|next| advance(next.trigger)));
         if let (ATTACK, Some(first)) = (phase.name.as_str(), changes.first_mut()) {

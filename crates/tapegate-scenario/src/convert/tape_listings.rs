@@ -27,7 +27,7 @@ pub(super) struct KindListings {
     /// Those that differ from the previous one, in order.
     pub(super) distinct: Vec<TapeListing>,
     /// How many requests for pages there were.
-    asked: u64,
+    page_request_count: u64,
     /// Lists with pages still missing, by session and cursor.
     open: HashMap<(u32, Vec<u8>), TapeListing>,
 }
@@ -142,19 +142,19 @@ impl TapeListings {
                 lists.open.drain().map(|(_, listing)| listing).collect();
             open.sort_by_key(|listing| listing.asked_before);
             if let (true, Some(listing)) = (lists.distinct.is_empty(), open.into_iter().next()) {
-                let (words, count) = (kind.member(), listing.items.len());
+                let (kind_name, count) = (kind.member(), listing.items.len());
                 warnings.push(format!(
-                    "no list of {words} on the tape is complete; the {count} listed are used"
+                    "no list of {kind_name} on the tape is complete; the {count} listed are used"
                 ));
                 lists.distinct.push(listing);
             }
             if lists.distinct.len() > 1 {
-                let (words, times) = (kind.member(), lists.distinct.len() - 1);
+                let (kind_name, times) = (kind.member(), lists.distinct.len() - 1);
                 let calls = lists.distinct[1].calls_before;
                 let how = if times == 1 { "once".to_owned() } else { format!("{times} times") };
                 let s = if calls == 1 { "" } else { "s" };
                 warnings.push(format!(
-                    "the server changed its {words} {how}, first after {calls} call{s}"
+                    "the server changed its {kind_name} {how}, first after {calls} call{s}"
                 ));
             }
         }
@@ -180,16 +180,16 @@ impl ListingCollector<'_> {
         let mut listing = match cursor {
             None => TapeListing {
                 calls_before: calls,
-                asked_before: lists.asked,
+                asked_before: lists.page_request_count,
                 ..TapeListing::default()
             },
             // Ignore a page of a list whose first page is not on the tape.
             Some(cursor) => match lists.open.remove(&(session, cursor.to_vec())) {
                 Some(listing) => listing,
-                None => return lists.asked += 1,
+                None => return lists.page_request_count += 1,
             },
         };
-        lists.asked += 1;
+        lists.page_request_count += 1;
         let items = json::member(result, kind.member()).unwrap_or(b"[]");
         for item in tree::items(items) {
             let name = json::member(item, kind.name_key()).and_then(json::string);

@@ -14,7 +14,7 @@ pub(super) struct DeliveryLine {
     pub(super) about: Option<Box<[u8]>>,
     pub(super) load: DeliveryLoad,
     /// The ticket of the answer, if it is one.
-    pub(super) ticket: Option<u64>,
+    pub(super) delivery_id: Option<u64>,
     /// How many bytes it takes in the queue.
     pub(super) bytes: usize,
 }
@@ -90,7 +90,7 @@ impl DeliveryLine {
                 *budget = budget.saturating_sub(text.len());
                 // An answer is routed by its own id; only other messages need to name their
                 // request.
-                match about.filter(|_| self.ticket.is_none()) {
+                match about.filter(|_| self.delivery_id.is_none()) {
                     Some(about) => act(ActorAction::Tell { about, parts: &[text] }),
                     None => act(ActorAction::Say(&[text])),
                 }

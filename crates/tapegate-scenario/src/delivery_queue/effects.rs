@@ -96,7 +96,7 @@ impl DeliveryQueue {
 
     fn active_effects(&self) -> usize {
         let is_effect = |line: &&super::DeliveryLine| {
-            line.ticket.is_none() && matches!(line.load, DeliveryLoad::Raw(_))
+            line.delivery_id.is_none() && matches!(line.load, DeliveryLoad::Raw(_))
         };
         self.floods.len() + self.leaving.len() + self.lines.iter().filter(is_effect).count()
     }

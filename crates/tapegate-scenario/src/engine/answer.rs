@@ -147,13 +147,13 @@ impl EngineTurn<'_, '_> {
                     request.id,
                     &parts,
                     delivery,
-                    request.ticket,
+                    request.delivery_id,
                     self.act,
                 )
             }
         };
-        if gone && request.ticket > 0 {
-            self.engine_session.settled.push_back(request.ticket);
+        if gone && request.delivery_id > 0 {
+            self.engine_session.settled.push_back(request.delivery_id);
         } else if !gone && request.behavior.is_some_and(|it| it.on_cancel == OnCancel::Ignore) {
             // Remembered here, because a cancellation may come while the answer is sent piece by
             // piece.
@@ -166,8 +166,8 @@ impl EngineTurn<'_, '_> {
         if let Some(batch) = request.batch {
             self.add_to_batch(batch, &[]);
         }
-        if request.ticket > 0 {
-            self.engine_session.settled.push_back(request.ticket);
+        if request.delivery_id > 0 {
+            self.engine_session.settled.push_back(request.delivery_id);
         }
     }
 

@@ -30,7 +30,7 @@ pub(super) struct EngineTurn<'a, 'b> {
     pub(super) setup: &'a EngineSetup,
     pub(super) engine_session: &'a mut EngineSession,
     pub(super) progress: &'a mut PhaseProgress,
-    pub(super) tickets: &'a mut u64,
+    pub(super) last_id: &'a mut u64,
     pub(super) dice: &'a Cell<u64>,
     pub(super) failure: &'a mut Option<String>,
     pub(super) at: Timestamp,
@@ -46,7 +46,7 @@ impl<'a> EngineTurn<'a, '_> {
             ActorEvent::TooLarge { message, bytes_max } => {
                 self.handle_oversize(&message, bytes_max)
             }
-            ActorEvent::Done { ticket, outcome } => self.handle_handler_result(ticket, outcome),
+            ActorEvent::Done { call_id, outcome } => self.handle_handler_result(call_id, outcome),
             ActorEvent::Due => self.handle_due(),
             ActorEvent::Left => self.handle_client_end(),
             ActorEvent::Empty => return self.handle_abandoned(),
@@ -171,8 +171,8 @@ impl<'a> EngineTurn<'a, '_> {
             // answered by the state after that.
             let gone = self.engine_session.delivery.run(self.at, self.act);
             self.engine_session.settled.extend(gone);
-            if let Some(ticket) = self.engine_session.settled.pop_front() {
-                self.settle(ticket);
+            if let Some(delivery_id) = self.engine_session.settled.pop_front() {
+                self.settle(delivery_id);
             } else if self.progress.leaving.is_none()
                 && let Some(held) = self.engine_session.next_waiting(self.at.mono_ns)
             {

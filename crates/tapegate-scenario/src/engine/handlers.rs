@@ -17,14 +17,14 @@ impl EngineTurn<'_, '_> {
     pub(super) fn call_handler(&mut self, request: &EngineRequest<'_>, handler: &ResponseHandler) {
         // Scenarios are shared files, and a handler runs a program that their author chose.
         if !self.setup.handlers {
-            let words = "this answer needs a handler, and handlers are not allowed";
-            return self.error(request, CODE_FAILED, words, None);
+            let message = "this answer needs a handler, and handlers are not allowed";
+            return self.error(request, CODE_FAILED, message, None);
         }
         if !self.has_room(request) {
             return;
         }
-        *self.tickets += 1;
-        let ticket = *self.tickets;
+        *self.last_id += 1;
+        let call_id = *self.last_id;
         let body = self.body(request);
         let by = match &handler.kind {
             HandlerKind::Http { url, headers } => HandlerTarget::Http { url, headers },
@@ -38,8 +38,8 @@ impl EngineTurn<'_, '_> {
         // reports on.
         let until = self.at.mono_ns.saturating_add(timeout_ns).saturating_add(SLACK_NS);
         // Stored before the handler runs, since its result may arrive at once.
-        self.await_handler(request, ticket, until);
-        (self.act)(ActorAction::Run { ticket, handler_call });
+        self.await_handler(request, call_id, until);
+        (self.act)(ActorAction::Run { call_id, handler_call });
     }
 
     /// The JSON document that a handler receives.

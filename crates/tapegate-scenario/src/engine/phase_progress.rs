@@ -35,7 +35,7 @@ pub(super) struct PendingAdvance {
     /// The client that is answered.
     pub(super) session: ActorSessionId,
     /// The ticket of the answer.
-    pub(super) ticket: u64,
+    pub(super) delivery_id: u64,
     /// The trigger.
     pub(super) reason: &'static str,
 }
@@ -78,13 +78,13 @@ impl PhaseProgress {
     pub(super) fn next_index(&mut self, sequence: &ReplySequence) -> Option<usize> {
         let count = sequence.replies.len();
         let place = self.places.entry(sequence.number).or_default();
-        let asked = usize::try_from(*place).unwrap_or(usize::MAX);
+        let index = usize::try_from(*place).unwrap_or(usize::MAX);
         // Counted even when exhausted, so that `cycle` continues where it is.
         *place = place.saturating_add(1);
         match sequence.exhausted {
-            _ if asked < count => Some(asked),
+            _ if index < count => Some(index),
             OnSequenceEnd::Last => count.checked_sub(1),
-            OnSequenceEnd::Cycle => asked.checked_rem(count),
+            OnSequenceEnd::Cycle => index.checked_rem(count),
             OnSequenceEnd::Error => None,
         }
     }

@@ -47,8 +47,8 @@ impl EngineTurn<'_, '_> {
     }
 
     /// Handles an answer that was delivered, or that never will be.
-    pub(super) fn settle(&mut self, ticket: u64) {
-        if self.engine_session.starting == Some(ticket) {
+    pub(super) fn settle(&mut self, delivery_id: u64) {
+        if self.engine_session.starting == Some(delivery_id) {
             self.engine_session.starting = None;
             // Only now, because notifications must not overtake the answer to the client's first
             // request.
@@ -56,9 +56,9 @@ impl EngineTurn<'_, '_> {
             self.enter_first_phase();
         }
         let leaving = self.progress.leaving.as_ref();
-        if leaving
-            .is_some_and(|leaving| leaving.session == self.session && leaving.ticket == ticket)
-            && let Some(leaving) = self.progress.leaving.take()
+        if leaving.is_some_and(|leaving| {
+            leaving.session == self.session && leaving.delivery_id == delivery_id
+        }) && let Some(leaving) = self.progress.leaving.take()
         {
             self.enter_next(leaving.reason);
         }
@@ -155,7 +155,7 @@ impl EngineTurn<'_, '_> {
             modern: false,
             token: None,
             batch: None,
-            ticket: 0,
+            delivery_id: 0,
             phase: self.progress.phase,
             item: None,
             called: None,

@@ -17,7 +17,7 @@ impl Engine {
         let was_global = self.is_global();
         let from = self.global.phase;
         relocate_phase(&mut self.global, &old, &self.script);
-        for table in self.seats.values_mut() {
+        for table in self.clients.values_mut() {
             let from = if was_global { from } else { table.progress.phase };
             relocate_phase(&mut table.progress, &old, &self.script);
             let to = if was_global { self.global.phase } else { table.progress.phase };

@@ -27,7 +27,7 @@ pub(super) struct EngineRequest<'a> {
     pub(super) token: Option<&'a [u8]>,
     pub(super) batch: Option<u32>,
     /// The number under which delivery of the answer is reported; 0 if not needed.
-    pub(super) ticket: u64,
+    pub(super) delivery_id: u64,
     /// The phase in which it was received.
     pub(super) phase: usize,
     pub(super) item: Option<&'a Rc<ScenarioItem>>,
@@ -91,13 +91,13 @@ impl<'a> EngineTurn<'a, '_> {
             _ => None,
         };
         let name: Option<Cow<'_, str>> = name.map(|name| name.decode());
-        let scene = self.scene();
+        let state = self.scene();
         let mut variables = Vec::new();
         let mut request = given;
         request.item = match (event, name.as_deref()) {
-            (Some(EventKind::ToolsCall), Some(name)) => scene.tools.get(name),
-            (Some(EventKind::PromptsGet), Some(name)) => scene.prompts.get(name),
-            (Some(_), Some(uri)) => scene.resource(uri).map(|(item, found)| {
+            (Some(EventKind::ToolsCall), Some(name)) => state.tools.get(name),
+            (Some(EventKind::PromptsGet), Some(name)) => state.prompts.get(name),
+            (Some(_), Some(uri)) => state.resource(uri).map(|(item, found)| {
                 variables = found;
                 item
             }),
@@ -159,16 +159,19 @@ impl<'a> EngineTurn<'a, '_> {
         let fires = fired.is_some();
         // Only an answer whose delivery matters has a ticket; most answers need no bookkeeping.
         if fires || first {
-            *self.tickets += 1;
-            request.ticket = *self.tickets;
+            *self.last_id += 1;
+            request.delivery_id = *self.last_id;
         }
         if first {
-            self.engine_session.starting = Some(request.ticket);
+            self.engine_session.starting = Some(request.delivery_id);
         }
         if let Some((kind, _)) = fired {
             let reason = kind.name();
-            self.progress.leaving =
-                Some(PendingAdvance { session: self.session, ticket: request.ticket, reason });
+            self.progress.leaving = Some(PendingAdvance {
+                session: self.session,
+                delivery_id: request.delivery_id,
+                reason,
+            });
         }
     }
 

@@ -87,8 +87,8 @@ impl EngineTurn<'_, '_> {
     }
 
     /// Waits for a handler to answer.
-    pub(super) fn await_handler(&mut self, request: &EngineRequest<'_>, ticket: u64, until: u64) {
-        let wait = RequestWait::Handler { ticket, until };
+    pub(super) fn await_handler(&mut self, request: &EngineRequest<'_>, call_id: u64, until: u64) {
+        let wait = RequestWait::Handler { ticket: call_id, until };
         let owned_request = OwnedRequest::new(request);
         self.store_play(RunningRequest {
             owned_request,

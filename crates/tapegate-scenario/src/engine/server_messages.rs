@@ -46,8 +46,9 @@ impl EngineTurn<'_, '_> {
         id: Option<&str>,
         params: Option<&[u8]>,
     ) -> Box<[u8]> {
-        self.engine_session.asked += 1;
-        let id = id.map_or_else(|| self.engine_session.asked.to_string(), str::to_owned);
+        self.engine_session.client_request_count += 1;
+        let id =
+            id.map_or_else(|| self.engine_session.client_request_count.to_string(), str::to_owned);
         let mut line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":").into_bytes();
         write_call(&mut line, method, params);
         self.note(EngineNote::Asked { id: id.as_bytes(), method });

@@ -49,7 +49,7 @@ pub(super) struct EngineSession {
     pub(super) batches: EngineMap<u32, EngineBatch>,
     pub(super) batch_count: u32,
     /// How many requests were sent to the client.
-    pub(super) asked: u64,
+    pub(super) client_request_count: u64,
     /// Tickets of answers that were delivered, or never will be.
     pub(super) settled: VecDeque<u64>,
     /// Notifications still to be sent for lists that a reload has changed.
@@ -91,7 +91,7 @@ impl EngineSession {
             listens: Vec::new(),
             batches: EngineMap::default(),
             batch_count: 0,
-            asked: 0,
+            client_request_count: 0,
             settled: VecDeque::new(),
             changed: Vec::new(),
             stubborn: VecDeque::new(),

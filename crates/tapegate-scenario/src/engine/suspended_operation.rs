@@ -112,7 +112,7 @@ impl EngineTurn<'_, '_> {
         result.extend_from_slice(format!("}},\"requestState\":\"{state}\"}}").as_bytes());
         self.result(&play.owned_request.as_request(), &result);
         // The ticket belongs to the answer that was just sent, not to the one after the retry.
-        play.owned_request.ticket = 0;
+        play.owned_request.delivery_id = 0;
         for (name, missing) in wanted.beyond {
             let error = error(CODE_CAPABILITY, &missing_capability_message(missing), None);
             play.owned_request.replies.push((name, [b"{\"error\":", &error[..], b"}"].concat()));

@@ -22,7 +22,7 @@ const ASKED_MAX: usize = 10_000;
 pub struct ExpectationJudge {
     watches: Vec<ExpectationWatch>,
     /// The methods of requests sent to clients, by client and id.
-    asked: HashMap<(ActorSessionId, Vec<u8>), String>,
+    sent_requests: HashMap<(ActorSessionId, Vec<u8>), String>,
     heard: u64,
     unread: u64,
 }
@@ -108,7 +108,7 @@ impl ExpectationJudge {
             seen: Vec::new(),
         };
         let watches = expectations.iter().map(watch).collect();
-        Self { watches, asked: HashMap::new(), heard: 0, unread: 0 }
+        Self { watches, sent_requests: HashMap::new(), heard: 0, unread: 0 }
     }
 
     /// Notes a request to the client. For a sessionless client, `id` is the name of the input
@@ -118,8 +118,8 @@ impl ExpectationJudge {
             watch.put |= watch.expectation.pattern.answers(method);
         }
         // A scenario may flood its client with requests.
-        if self.asked.len() < ASKED_MAX {
-            self.asked.insert((session, id.to_vec()), method.to_owned());
+        if self.sent_requests.len() < ASKED_MAX {
+            self.sent_requests.insert((session, id.to_vec()), method.to_owned());
         }
     }
 
@@ -160,7 +160,7 @@ impl ExpectationJudge {
             envelope.filter(|it| matches!(it.kind(), MessageKind::Response | MessageKind::Error));
         let id = answer.and_then(|it| it.id);
         // The id stays known, because a test may look for repeated requests or replies.
-        let answered = id.and_then(|id| self.asked.get(&(session, id.to_vec())).cloned());
+        let answered = id.and_then(|id| self.sent_requests.get(&(session, id.to_vec())).cloned());
         let answers = answered.as_deref();
         self.evaluate_message(
             at,
@@ -182,7 +182,7 @@ impl ExpectationJudge {
         phase: &str,
     ) {
         let open: Vec<(Vec<u8>, String)> = self
-            .asked
+            .sent_requests
             .iter()
             .filter(|((who, _), _)| *who == session)
             .map(|((_, name), method)| (name.clone(), method.clone()))
@@ -191,7 +191,7 @@ impl ExpectationJudge {
             let word = string(&name).map(|word| word.into_owned());
             let Some(result) = word.and_then(|word| member(responses, &word)) else { continue };
             // An input is sent once; a later request with the same name asks again.
-            self.asked.remove(&(session, name.clone()));
+            self.sent_requests.remove(&(session, name.clone()));
             let message = [b"{\"id\":", &name[..], b",\"result\":", result, b"}"].concat();
             let frame = Frame::read(&message);
             let envelope: Option<&Envelope<'_>> = frame.envelope();

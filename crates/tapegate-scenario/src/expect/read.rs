@@ -32,13 +32,13 @@ impl Expectation {
             (Some(pattern), None) => (ExpectationRule::Never, "never", pattern),
             (None, Some(pattern)) => (ExpectationRule::Must, "must", pattern),
             (None, None) => {
-                let words = "an expectation needs `never` or `must`";
-                findings.error(node.spot, words);
+                let message = "an expectation needs `never` or `must`";
+                findings.error(node.spot, message);
                 return None;
             }
             (Some(_), Some(must)) => {
-                let words = "give either `never` or `must`, not both";
-                findings.error(must.spot, words);
+                let message = "give either `never` or `must`, not both";
+                findings.error(must.spot, message);
                 return None;
             }
         };
@@ -145,8 +145,8 @@ fn count(node: &Node, findings: &mut Findings) -> u64 {
         _ => None,
     };
     number.unwrap_or_else(|| {
-        let words = "expected a whole number, at least 1";
-        findings.with_step("count", |findings| findings.error(value.spot, words));
+        let message = "expected a whole number, at least 1";
+        findings.with_step("count", |findings| findings.error(value.spot, message));
         1
     })
 }
@@ -187,8 +187,9 @@ fn places(node: &Node, findings: &mut Findings) -> Vec<(JsonPath, ExpectationTes
                 places.push((path, test));
             }
             Err(fault) => {
-                let words = format!("not a valid path: character {}: {}", fault.at + 1, fault.what);
-                findings.error(key.spot, words);
+                let message =
+                    format!("not a valid path: character {}: {}", fault.at + 1, fault.what);
+                findings.error(key.spot, message);
             }
         }
     }

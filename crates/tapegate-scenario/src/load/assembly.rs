@@ -125,8 +125,8 @@ impl ScenarioLoader<'_> {
                 continue;
             }
             if key.name == "$file" {
-                let words = "`$file` must be the only key, or in an item with `type` or `uri`";
-                self.findings.error(key.spot, words);
+                let message = "`$file` must be the only key, or in an item with `type` or `uri`";
+                self.findings.error(key.spot, message);
                 continue;
             }
             let wanted = match key.name.as_str() {
@@ -193,8 +193,8 @@ impl ScenarioLoader<'_> {
         }
         if self.chain.len() > self.how.limits.include_depth {
             let most = self.how.limits.include_depth;
-            let words = format!("includes are nested more than {most} deep");
-            self.findings.error(spot, words);
+            let message = format!("includes are nested more than {most} deep");
+            self.findings.error(spot, message);
             return nothing;
         }
         // Read and checked once, however often it is included. Failures are kept too, so that they
@@ -288,8 +288,8 @@ impl ScenarioLoader<'_> {
             return Node { spot, value: NodeValue::Text(base64_encode(&opened.bytes)) };
         }
         let Ok(text) = std::str::from_utf8(&opened.bytes) else {
-            let words = format!("`{path}` is not UTF-8; a binary file must be `data` or `blob`");
-            self.findings.error(spot, words);
+            let message = format!("`{path}` is not UTF-8; a binary file must be `data` or `blob`");
+            self.findings.error(spot, message);
             return nothing;
         };
         self.file_text(path, text, spot, wanted).unwrap_or(nothing)
@@ -331,8 +331,8 @@ impl ScenarioLoader<'_> {
             return Node { spot, value: NodeValue::Null };
         };
         if let Err(fault) = core_json::check(text.as_bytes()) {
-            let words = format!("not valid JSON: {} at byte {}", fault.what, fault.at);
-            self.findings.error(key.spot, words);
+            let message = format!("not valid JSON: {} at byte {}", fault.what, fault.at);
+            self.findings.error(key.spot, message);
             return Node { spot, value: NodeValue::Null };
         }
         Node { spot, value: NodeValue::Raw(text) }

@@ -79,9 +79,9 @@ pub(super) fn substitute<'t>(
                     (value, bytes + 2)
                 }
                 VariableSyntax::Open => {
-                    let words = "`${` begins a variable that is not closed on this line; \
+                    let message = "`${` begins a variable that is not closed on this line; \
                                  for a literal `${` write `$${`";
-                    findings.error(spot, words);
+                    findings.error(spot, message);
                     (Cow::Borrowed("${"), 2)
                 }
                 VariableSyntax::Other => (Cow::Borrowed("${"), 2),
@@ -135,9 +135,12 @@ fn variable(text: &str) -> VariableSyntax<'_> {
     // A default ends on its own line, so a forgotten brace cannot swallow the rest of the file.
     let close = rest.find(['}', '\n']).filter(|at| rest[*at..].starts_with('}'));
     let Some(close) = close else { return VariableSyntax::Open };
-    let words = &rest[..close];
-    let otherwise =
-        if sign == ":-" { VariableFallback::Take(words) } else { VariableFallback::Refuse(words) };
+    let fallback = &rest[..close];
+    let otherwise = if sign == ":-" {
+        VariableFallback::Take(fallback)
+    } else {
+        VariableFallback::Refuse(fallback)
+    };
     VariableSyntax::Variable { name, otherwise, bytes: end + 2 + close + 1 }
 }
 

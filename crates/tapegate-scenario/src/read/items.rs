@@ -173,8 +173,8 @@ impl ScenarioReader<'_> {
     fn check_input_schema(&mut self, tool: &TableFields<'_>) {
         let Some(schema) = tool.get("inputSchema") else { return };
         if schema.as_map().is_some() && schema.get("type").is_none() {
-            let words = "the schema has no `type`; MCP requires `type: object`";
-            self.with_step("inputSchema", |reader| reader.findings.warning(schema.spot, words));
+            let message = "the schema has no `type`; MCP requires `type: object`";
+            self.with_step("inputSchema", |reader| reader.findings.warning(schema.spot, message));
         }
     }
 
@@ -217,9 +217,9 @@ impl ScenarioReader<'_> {
                 }
                 None => {
                     let most = limits.payload_bytes;
-                    let words =
+                    let message =
                         format!("generated text in definitions is over the limit of {most} bytes");
-                    self.findings.error(node.spot, words);
+                    self.findings.error(node.spot, message);
                 }
             }
         }

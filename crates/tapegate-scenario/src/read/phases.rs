@@ -70,8 +70,8 @@ impl ScenarioReader<'_> {
         if let (Some(phases), None) = (at.get("phases"), at.get("baseline"))
             && !at.list("phases").is_empty()
         {
-            let words = "there is no `baseline`, so phases start from an empty server";
-            self.with_step("phases", |reader| reader.findings.warning(phases.spot, words));
+            let message = "there is no `baseline`, so phases start from an empty server";
+            self.with_step("phases", |reader| reader.findings.warning(phases.spot, message));
         }
     }
 
@@ -113,8 +113,8 @@ impl ScenarioReader<'_> {
     /// Reports a duplicate name. For tools it is only a warning, because it is a useful attack.
     fn report_duplicate(&mut self, kind: &ItemKindInfo, name: &str, spot: Spot) {
         if kind.kind == ItemKind::Tool {
-            let words = format!("duplicate tool `{name}`; both are listed, calls go to the last");
-            self.findings.warning(spot, words);
+            let message = format!("duplicate tool `{name}`; both are listed, calls go to the last");
+            self.findings.warning(spot, message);
         } else {
             self.findings.error(spot, format!("there is already {} `{name}`", kind.word));
         }
@@ -269,13 +269,13 @@ impl ScenarioReader<'_> {
             }
             for name in ["timeout", "on_timeout", "count", "match"] {
                 if let Some(node) = at.get(name) {
-                    let words = format!("`{name}` has no effect without `on`");
-                    self.with_step(name, |reader| reader.findings.error(node.spot, words));
+                    let message = format!("`{name}` has no effect without `on`");
+                    self.with_step(name, |reader| reader.findings.error(node.spot, message));
                 }
             }
         } else if let (Some(node), None) = (at.get("on_timeout"), at.get("timeout")) {
-            let words = "`on_timeout` has no effect without `timeout`";
-            self.with_step("on_timeout", |reader| reader.findings.warning(node.spot, words));
+            let message = "`on_timeout` has no effect without `timeout`";
+            self.with_step("on_timeout", |reader| reader.findings.warning(node.spot, message));
         }
         let matching = at.get("match").map(|node| {
             self.with_step("match", |reader| RequestMatcher::read(node, reader.findings))
@@ -302,8 +302,8 @@ impl ScenarioReader<'_> {
             self.with_step(&step, |reader| {
                 if !phase.name.is_empty() && !names.insert(phase.name.as_str()) {
                     let spot = node.get("name").map_or(node.spot, |name| name.spot);
-                    let words = format!("duplicate phase name `{}`", phase.name);
-                    reader.with_step("name", |reader| reader.findings.error(spot, words));
+                    let message = format!("duplicate phase name `{}`", phase.name);
+                    reader.with_step("name", |reader| reader.findings.error(spot, message));
                 }
                 if !is_last && node.get("advance").is_none() {
                     let message = format!(

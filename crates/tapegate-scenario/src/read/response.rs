@@ -96,8 +96,9 @@ impl ScenarioReader<'_> {
         for (index, node) in list.iter().enumerate().filter(|(_, node)| node.as_map().is_some()) {
             self.with_index(index, |reader| {
                 if closed {
-                    let words = "this branch is never reached, because the default comes before it";
-                    reader.findings.warning(node.spot, words);
+                    let message =
+                        "this branch is never reached, because the default comes before it";
+                    reader.findings.warning(node.spot, message);
                 }
                 let branch = reader.branch(node, outer, body, tables);
                 closed |= branch.when.is_none();
@@ -134,8 +135,8 @@ impl ScenarioReader<'_> {
                 (None, answer)
             }
             _ => {
-                let words = "a branch needs either `when` or `default`";
-                self.findings.error(node.spot, words);
+                let message = "a branch needs either `when` or `default`";
+                self.findings.error(node.spot, message);
                 (None, Some(AnswerSource::Empty))
             }
         };
@@ -176,8 +177,8 @@ impl ScenarioReader<'_> {
             let is_shared = by == "sequence" && ["isError", "before"].contains(&entry.name);
             let is_hidden = by == "handler" && entry.name == "sequence";
             if is_hidden || is_answer(at, body, &key.name) && !is_shared {
-                let words = format!("`{}` is never used, because `{by}` overrides it", key.name);
-                self.findings.warning(key.spot, words);
+                let message = format!("`{}` is never used, because `{by}` overrides it", key.name);
+                self.findings.warning(key.spot, message);
             }
         }
     }

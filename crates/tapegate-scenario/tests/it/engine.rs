@@ -189,9 +189,9 @@ impl PlaybookRun {
             }
             "due" => self.cue(seat, ActorEvent::Due),
             "done" => {
-                self.cue(seat, ActorEvent::Done { ticket: ticket(), outcome: Ok(what.as_bytes()) })
+                self.cue(seat, ActorEvent::Done { call_id: ticket(), outcome: Ok(what.as_bytes()) })
             }
-            "failed" => self.cue(seat, ActorEvent::Done { ticket: ticket(), outcome: Err(what) }),
+            "failed" => self.cue(seat, ActorEvent::Done { call_id: ticket(), outcome: Err(what) }),
             _ => self.cue(seat, ActorEvent::Said(line(rest).as_bytes())),
         }
         self.tell_due(seat);
@@ -257,7 +257,7 @@ fn show(act: ActorAction<'_>) -> String {
             let about = about.map_or("-".to_owned(), text);
             format!("raw {about} {:?}{}", text(bytes), if ends { ", and no more" } else { "" })
         }
-        ActorAction::Run { ticket, handler_call: errand } => {
+        ActorAction::Run { call_id: ticket, handler_call: errand } => {
             let by = match errand.by {
                 HandlerTarget::Http { url, .. } => url.to_owned(),
                 HandlerTarget::Command { argv, .. } => argv.join(" "),

@@ -133,7 +133,7 @@ impl EngineHarness {
                     }
                     pieces.remove(&key).unwrap()
                 }
-                ActorAction::Run { ticket, .. } => {
+                ActorAction::Run { call_id: ticket, .. } => {
                     return tickets.entry(seat).or_default().push(ticket);
                 }
                 _ => return,
@@ -214,7 +214,10 @@ impl EngineHarness {
             }
             ClientStep::Handled => {
                 let Some(ticket) = self.tickets.entry(seat).or_default().pop() else { return };
-                self.cue(seat, ActorEvent::Done { ticket, outcome: Ok(b"{\"text\":\"t\"}") });
+                self.cue(
+                    seat,
+                    ActorEvent::Done { call_id: ticket, outcome: Ok(b"{\"text\":\"t\"}") },
+                );
             }
             ClientStep::Initialized => {
                 self.cue(

@@ -192,8 +192,8 @@ impl LogVerifier {
         // Either is fine here, because a change of the line before is already reported.
         let follows = prev == before.hash || Some(prev) == self.otherwise;
         if first == expected && !follows {
-            let words = "the line does not follow from the one before: one of them was replaced";
-            self.error(line, ChainFault::Unlinked, words.to_owned());
+            let message = "the line does not follow from the one before: one of them was replaced";
+            self.error(line, ChainFault::Unlinked, message.to_owned());
         }
         (self.report.head, self.otherwise) = (Some(link), None);
     }
@@ -305,8 +305,8 @@ impl LogVerifier {
     }
 
     fn report_not_an_event(&mut self, number: u64) {
-        let words = "the line is not an event: it was changed or inserted".to_owned();
-        self.error(number, ChainFault::NotAnEvent, words);
+        let message = "the line is not an event: it was changed or inserted".to_owned();
+        self.error(number, ChainFault::NotAnEvent, message);
         self.open.spoiled = true;
         self.no_events += 1;
     }

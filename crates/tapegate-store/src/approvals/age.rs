@@ -23,8 +23,8 @@ impl ApprovalStore {
     /// The age of a request at this time of the file system.
     pub(super) fn age_us(&self, request: &ApprovalRecord, folder_now_us: i64) -> Option<i64> {
         let folder = self.existing_call(request).ok().flatten()?;
-        let asked = folder.stat(&request.id).ok().flatten()?;
-        Some(folder_now_us.saturating_sub(mtime_us(&asked)).max(0))
+        let request_stat = folder.stat(&request.id).ok().flatten()?;
+        Some(folder_now_us.saturating_sub(mtime_us(&request_stat)).max(0))
     }
 
     /// The current time by the clock of the file system.

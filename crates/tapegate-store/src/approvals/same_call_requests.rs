@@ -70,7 +70,8 @@ impl ApprovalStore {
             let id = request.id.as_str();
             let hash = unmasked.map(|params| self.params_hash(id, params));
             let params_hash = hash.unwrap_or_default();
-            let request = ApprovalRecord { asked: 1, waiting: 1, params_hash, ..request.clone() };
+            let request =
+                ApprovalRecord { call_count: 1, waiting: 1, params_hash, ..request.clone() };
             // Before the request is visible, so that an approver never finds a request without
             // them.
             if let Some(params) = unmasked {
@@ -86,7 +87,7 @@ impl ApprovalStore {
             request_id: request.request_id.clone(),
             pid: request.pid,
             expires_us: open.expires_us.max(request.expires_us),
-            asked: open.asked.saturating_add(1),
+            call_count: open.call_count.saturating_add(1),
             waiting: waiting.saturating_add(1),
             ..open
         };

@@ -54,7 +54,7 @@ pub(super) fn request(request: &ApprovalRecord) -> Vec<u8> {
     json.text("connection_id", &request.connection_id);
     json.text("request_id", &request.request_id);
     json.number("pid", request.pid.into());
-    json.number("asked", request.asked.into());
+    json.number("asked", request.call_count.into());
     json.number("waiting", request.waiting.into());
     if let Some(left_us) = request.left_us {
         json.number("left_us", left_us);
@@ -105,7 +105,7 @@ pub(super) fn read_request(text: &[u8]) -> Option<ApprovalRecord> {
         connection_id: text("connection_id"),
         request_id: text("request_id"),
         pid: count("pid").unwrap_or(0),
-        asked: count("asked").unwrap_or(0),
+        call_count: count("asked").unwrap_or(0),
         waiting: count("waiting").unwrap_or(0),
         left_us: number("left_us"),
     })
@@ -204,7 +204,7 @@ mod tests {
             connection_id: "c".to_owned(),
             request_id: "r".to_owned(),
             pid: 42,
-            asked: 2,
+            call_count: 2,
             waiting: 1,
             left_us: Some(9),
         }

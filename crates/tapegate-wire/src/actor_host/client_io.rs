@@ -175,7 +175,7 @@ impl<'d> ClientIo<'d> {
                     raw.take_line(|line| record(session, at, Side::Server, line, true));
                 }
             }
-            ActorAction::Run { ticket: hold_id, handler_call } => {
+            ActorAction::Run { call_id: hold_id, handler_call } => {
                 handler_calls.run(&host.servers, hold_id, handler_call)
             }
             ActorAction::Leave { about, abrupt } => {

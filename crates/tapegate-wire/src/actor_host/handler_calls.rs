@@ -46,7 +46,7 @@ impl HandlerCalls {
     pub(super) fn run(
         &mut self,
         servers: &HandlerServers,
-        ticket: u64,
+        call_id: u64,
         handler_call: HandlerCall<'_>,
     ) {
         // Copied, because the task outlives the actor's buffers.
@@ -56,8 +56,8 @@ impl HandlerCalls {
             HandlerTarget::Http { url, headers } => {
                 let server = server(servers, url, headers);
                 self.tasks.spawn_local(async move {
-                    let asked = async { post_request(&*server?, &body, bytes_max).await };
-                    (ticket, with_time_limit(limit, asked).await)
+                    let request = async { post_request(&*server?, &body, bytes_max).await };
+                    (call_id, with_time_limit(limit, request).await)
                 });
             }
             HandlerTarget::Command { argv, env, folder } => {
@@ -66,7 +66,7 @@ impl HandlerCalls {
                 self.tasks.spawn_local(async move {
                     let (env, folder) = (&env, folder.as_deref());
                     let context = ProcessContext { env, folder, ..ProcessContext::default() };
-                    (ticket, with_time_limit(limit, run(&argv, context, &body, bytes_max)).await)
+                    (call_id, with_time_limit(limit, run(&argv, context, &body, bytes_max)).await)
                 });
             }
         }

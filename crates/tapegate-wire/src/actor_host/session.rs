@@ -247,9 +247,9 @@ impl<'d> ActorSession<'d> {
             },
             turn = behind.next_event(&client_io.ask, client_io.can_receive_from_passthrough()) => behind.handle_event(turn, &mut client_io.ask),
             // Without room, the handler's result waits, because the actor's reaction may be large.
-            (ticket, outcome) = client_io.handler_calls.next(), if has_room && client_io.handler_calls.count() > 0 => {
+            (call_id, outcome) = client_io.handler_calls.next(), if has_room && client_io.handler_calls.count() > 0 => {
                 let outcome = outcome.as_deref().map_err(String::as_str);
-                client_io.feed(client_io.now(), ActorEvent::Done { ticket, outcome });
+                client_io.feed(client_io.now(), ActorEvent::Done { call_id, outcome });
             }
             () = sleep(alarm), if alarm.is_some() => {
                 // A client that is not being read from may have left unnoticed.

@@ -73,7 +73,7 @@ pub trait RequestHandler {
 #[derive(Debug)]
 pub struct HttpListener {
     socket: TcpListener,
-    guard: OriginCheck,
+    origin_check: OriginCheck,
     /// Tells connections to end, and notices when they have.
     ending: watch::Sender<bool>,
     /// One permit per connection.
@@ -108,16 +108,16 @@ impl HttpListener {
         let bind_error = |source| ListenError::Bind { address: format!("{host}:{port}"), source };
         let socket = TcpListener::bind(target).await.map_err(bind_error)?;
         let bound = socket.local_addr().map_err(bind_error)?;
-        let guard = OriginCheck::new(bound, Some(host.to_owned()));
+        let origin_check = OriginCheck::new(bound, Some(host.to_owned()));
         let (ending, head_patience) = (watch::Sender::new(false), HEAD_PATIENCE);
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let turn_away = Some(TurnAway::default());
-        Ok(Self { socket, guard, ending, room, turn_away, head_patience })
+        Ok(Self { socket, origin_check, ending, room, turn_away, head_patience })
     }
 
     /// Accepts requests for these names too.
     pub fn with_allowed(self, allowed: AllowedNames) -> Self {
-        Self { guard: self.guard.with_allowed(allowed), ..self }
+        Self { origin_check: self.origin_check.with_allowed(allowed), ..self }
     }
 
     /// Limits the number of connections, and the time each may take for a request head or be idle.
@@ -142,12 +142,12 @@ impl HttpListener {
         loop {
             let (stream, room) = self.accept().await;
             stream.set_nodelay(true).ok();
-            let (handler, guard) = (Rc::clone(&handler), self.guard.clone());
+            let (handler, origin_check) = (Rc::clone(&handler), self.origin_check.clone());
             let client_connection = Rc::<ConnectionHandle>::default();
             let held = Rc::clone(&client_connection);
             let watcher = Rc::clone(&handler);
             let service = service_fn(move |request: Request<Incoming>| {
-                let refused = guard.check(request.uri(), request.headers()).err();
+                let refused = origin_check.check(request.uri(), request.headers()).err();
                 let (handler, held) = (Rc::clone(&handler), Rc::clone(&held));
                 async move {
                     Ok::<_, Infallible>(match refused {

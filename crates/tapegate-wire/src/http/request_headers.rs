@@ -97,8 +97,10 @@ impl RequestHeaders {
     /// Whether the client understands an event that has only an id.
     pub(super) fn supports_priming(&self, envelope: Option<&Envelope<'_>>) -> bool {
         let opening = envelope.filter(|envelope| envelope.is_method("initialize"));
-        let asked = opening.and_then(|envelope| json::member(envelope.params?, "protocolVersion"));
-        let version = self.version.as_deref().map(Cow::Borrowed).or(asked.and_then(json::string));
+        let requested_version =
+            opening.and_then(|envelope| json::member(envelope.params?, "protocolVersion"));
+        let version =
+            self.version.as_deref().map(Cow::Borrowed).or(requested_version.and_then(json::string));
         version.is_some_and(|version| {
             VERSIONS.contains(&version.as_ref()) && version.as_ref() >= PRIMING
         })

@@ -134,7 +134,7 @@ impl SharedSession {
         event: RelayEvent<'e>,
         from: Side,
     ) -> Result<GateResult<'e>, SessionStoppedError> {
-        let asked = match event {
+        let received_message = match event {
             RelayEvent::Received { lane, bytes, .. }
             | RelayEvent::Resumed { lane, bytes, .. }
             | RelayEvent::Played { lane, bytes, .. } => Some((lane, bytes)),
@@ -150,7 +150,7 @@ impl SharedSession {
             (None, None) => Disposition::Refuse(()),
             (None, Some(hold_id)) if from == Side::Client => Disposition::Hold(hold_id),
             (None, Some(_)) => {
-                if let Some((lane, bytes)) = asked {
+                if let Some((lane, bytes)) = received_message {
                     outgoing = self.refuse_server_request(lane, bytes)?;
                 }
                 Disposition::Refuse(())

@@ -21,9 +21,9 @@ const ECHO: &str = "this is not an MCP server: it echoes every message, as `cat`
 #[derive(Debug, Default)]
 pub(super) struct McpDetector {
     /// Whether a request was sent to the server.
-    asked: bool,
+    has_sent_request: bool,
     /// The first lines sent to it.
-    told: Vec<Vec<u8>>,
+    sent_lines: Vec<Vec<u8>>,
     /// Whether it has echoed one of them.
     echoes: bool,
     /// Whether it has sent a message of its own.
@@ -42,10 +42,10 @@ impl McpDetector {
         let is_request = |frame: Frame<'_>| {
             frame.envelope().is_some_and(|is_message| is_message.kind() == MessageKind::Request)
         };
-        self.asked = self.asked || is_request(Frame::read(line));
+        self.has_sent_request = self.has_sent_request || is_request(Frame::read(line));
         // A server that was detected needs no further check, so nothing more is kept.
-        if !self.is_detected && self.told.len() < TOLD_MAX {
-            self.told.push(line.to_vec());
+        if !self.is_detected && self.sent_lines.len() < TOLD_MAX {
+            self.sent_lines.push(line.to_vec());
         }
     }
 
@@ -54,7 +54,7 @@ impl McpDetector {
         if self.is_detected {
             return;
         }
-        if self.told.iter().any(|told| told == line.trim_ascii_end()) {
+        if self.sent_lines.iter().any(|told| told == line.trim_ascii_end()) {
             return self.echoes = true;
         }
         let frame = Frame::read(line);
@@ -67,8 +67,8 @@ impl McpDetector {
         // An error of the bridge does not show that a server is there.
         match is_message.error.filter(|error| is_own_error(error)) {
             Some(error) => {
-                let words = json::member(error, "message").and_then(json::string);
-                self.refusal = self.refusal.take().or(words.map(Cow::into_owned));
+                let message = json::member(error, "message").and_then(json::string);
+                self.refusal = self.refusal.take().or(message.map(Cow::into_owned));
             }
             None => self.is_detected = true,
         }
@@ -91,7 +91,7 @@ impl McpDetector {
 
     /// Why none was detected, as far as that is known.
     pub(super) fn failure_reason(self) -> Option<String> {
-        let Self { asked, echoes, refusal, noise, ended, .. } = self;
+        let Self { has_sent_request: asked, echoes, refusal, noise, ended, .. } = self;
         // The clearest sign: an echo may look like a request or an error.
         if echoes {
             return Some(ECHO.to_owned());

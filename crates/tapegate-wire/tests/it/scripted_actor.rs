@@ -73,12 +73,12 @@ impl ScriptedActor {
                 let argv: Vec<String> = command_text.split(' ').map(str::to_owned).collect();
                 let env = [("TAPEGATE_TEST".to_owned(), "yes".to_owned())];
                 let by = HandlerTarget::Command { argv: &argv, env: &env, folder: Some("/") };
-                act(ActorAction::Run { ticket: 7, handler_call: errand(by) });
+                act(ActorAction::Run { call_id: 7, handler_call: errand(by) });
             }
             ("post", url) => {
                 let headers = [("x-key".to_owned(), "s3cret".to_owned())];
                 let by = HandlerTarget::Http { url, headers: &headers };
-                act(ActorAction::Run { ticket: 8, handler_call: errand(by) });
+                act(ActorAction::Run { call_id: 8, handler_call: errand(by) });
             }
             ("leave", _) => act(ActorAction::Leave { about: None, abrupt: false }),
             ("break", _) => act(ActorAction::Leave { about: None, abrupt: true }),
@@ -128,7 +128,7 @@ impl Actor for ScriptedActor {
                 act(ActorAction::Say(&[b"gone: ", why.as_bytes()]))
             }
             ActorEvent::TooLarge { .. } => act(ActorAction::Say(&[b"too large"])),
-            ActorEvent::Done { ticket, outcome } => {
+            ActorEvent::Done { call_id: ticket, outcome } => {
                 let (sort, command_text) = match outcome {
                     Ok(bytes) => ("ok", String::from_utf8_lossy(bytes).into_owned()),
                     Err(reason) => ("failed", reason.to_owned()),

@@ -134,8 +134,8 @@ fn check_word(node: &Node, shape: &Shape, findings: &mut Findings) {
         Shape::Word(word) => (word.check)(text).err(),
         _ => None,
     };
-    if let Some(words) = fault {
-        findings.error(node.spot, words);
+    if let Some(message) = fault {
+        findings.error(node.spot, message);
     }
 }
 
@@ -188,8 +188,8 @@ fn check_kind(
     });
     if let Some(kind) = kind.filter(|kind| !entry.only.contains(kind)) {
         let (name, only) = (&key.name, choice_text(entry.only));
-        let words = format!("`{name}` does not apply to `{kind}`, only to {only}");
-        findings.warning(key.spot, words);
+        let message = format!("`{name}` does not apply to `{kind}`, only to {only}");
+        findings.warning(key.spot, message);
     }
 }
 

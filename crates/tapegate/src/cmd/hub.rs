@@ -178,8 +178,8 @@ async fn listen(args: &Args) -> Result<HttpListener, Failure> {
     let host = args.host.as_deref().unwrap_or("127.0.0.1");
     HttpListener::bind(&format!("{host}:{}", args.port)).await.map_err(|error| match &error {
         ListenError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
-            let words = format!("port {} is already in use", args.port);
-            Failure::new(Exit::Transport, words)
+            let message = format!("port {} is already in use", args.port);
+            Failure::new(Exit::Transport, message)
                 .hint("without --port, the hub picks a free one; shims find it in the state folder")
         }
         ListenError::Address(_) => Failure::new(Exit::Usage, error),

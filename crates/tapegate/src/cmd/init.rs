@@ -147,18 +147,18 @@ fn make_parent(policy: &Path) -> Result<(), Failure> {
 /// The tapes to generate the policy from.
 fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if args.from_tapes && found.is_empty() {
-        let words = "no tapes in `.tapegate/tapes`, `tapes` or this folder";
+        let message = "no tapes in `.tapegate/tapes`, `tapes` or this folder";
         let hint = format!(
             "name one with --from-tape TAPE, or record one: {}",
             program_name::command("record -o tapes/ -- SERVER")
         );
-        return Err(Failure::new(Exit::Invalid, words).hint(hint));
+        return Err(Failure::new(Exit::Invalid, message).hint(hint));
     }
     let found = if args.from_tapes { found } else { &[] };
     let named = [&args.from_tape[..], found].concat();
     if named.is_empty() && args.server_id.is_some() {
-        let words = "--server-id has no effect without tapes";
-        return Err(Failure::new(Exit::Usage, words).hint("add --from-tape TAPE or --from-tapes"));
+        let message = "--server-id has no effect without tapes";
+        return Err(Failure::new(Exit::Usage, message).hint("add --from-tape TAPE or --from-tapes"));
     }
     Ok(named)
 }

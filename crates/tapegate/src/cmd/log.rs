@@ -78,8 +78,8 @@ const NAP: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if args.follow && args.format == LogFormat::Json {
-        let words = "--format json is one document, which --follow never completes";
-        return Err(Failure::new(Exit::Usage, words).hint("pass --format jsonl").into());
+        let message = "--format json is one document, which --follow never completes";
+        return Err(Failure::new(Exit::Usage, message).hint("pass --format jsonl").into());
     }
     let out = &mut BufWriter::with_capacity(OUT_BYTES, out);
     let mut list = match args.format {

@@ -34,7 +34,7 @@ impl PolicyNotice {
             TrustStatus::AdoptedInsteadOf(other) => {
                 (NoticeKind::InsteadOf(other.clone()), &governing.hash)
             }
-            TrustStatus::Differs { why: reason, hash } => {
+            TrustStatus::Differs { reason, hash } => {
                 (NoticeKind::NotAccepted { reason: reason.clone() }, hash)
             }
         };

@@ -259,7 +259,7 @@ pub(crate) fn json(entry: &ApprovalEntry, now_us: i64) -> Vec<u8> {
         json.texts("approvers", &request.approvers);
         json.text("connection_id", &request.connection_id);
         json.text("request_id", &request.request_id);
-        json.raw("asked", request.asked.to_string().as_bytes());
+        json.raw("asked", request.call_count.to_string().as_bytes());
         json.raw("waiting", request.waiting.to_string().as_bytes());
         if let Some(left_us) = request.left_us {
             json.text("caller_left_at", &time_text(left_us));
@@ -335,8 +335,8 @@ fn has_only(object: &[u8], usual: &dyn Fn(&str, &[u8]) -> bool) -> Result<bool, 
 /// How many times the call was made, and whether a caller still waits for it.
 fn caller(request: &ApprovalRecord, now_us: i64) -> String {
     let mut parts = Vec::new();
-    if request.asked > 1 {
-        parts.push(format!("asked {}×", request.asked));
+    if request.call_count > 1 {
+        parts.push(format!("asked {}×", request.call_count));
     }
     match request.left_us {
         Some(left_us) if request.waiting == 0 && left_us + MOMENT_US >= request.expires_us => {

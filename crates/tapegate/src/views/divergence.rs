@@ -45,8 +45,8 @@ impl DivergenceView<'_> {
 
     /// The request and the nearest recorded ones, several terminated lines.
     pub(crate) fn details(&self, divergence: &Divergence) -> String {
-        let asked = visible_text::value(&self.relevant_params(divergence), PARAMS_CHARS_MAX);
-        let mut out = format!("  asked    {asked}\n");
+        let params_text = visible_text::value(&self.relevant_params(divergence), PARAMS_CHARS_MAX);
+        let mut out = format!("  asked    {params_text}\n");
         let next = divergence.next.as_ref();
         let is_next = |near: &&NearMatch| next.is_some_and(|next| next.number == near.number);
         let others = divergence.nearest.iter().filter(|near| !is_next(near)).enumerate();

@@ -45,9 +45,9 @@ pub(crate) fn text(pinned: &PinReport<'_>, written: bool, palette: Palette) -> S
         let tools: Vec<String> =
             shadow.tools.iter().map(|(server, name)| format!("`{name}` of {server}")).collect();
         let how = if shadow.exact { "have one name" } else { "look alike" };
-        let words = visible_text::inline(&tools.join(" and "), NAME_CHARS_MAX);
+        let tools_text = visible_text::inline(&tools.join(" and "), NAME_CHARS_MAX);
         // Writing to a string cannot fail.
-        writeln!(out, "{} {words} {how}", palette.bold("shadowed:")).ok();
+        writeln!(out, "{} {tools_text} {how}", palette.bold("shadowed:")).ok();
     }
     let total: usize = pinned.differences.values().map(Vec::len).sum();
     let offered: usize = pinned.offered.iter().map(|(_, count)| count).sum();

@@ -31,9 +31,9 @@ pub(crate) fn text(verdict: &ExpectationReport, palette: Palette) -> String {
         verdict.heard
     );
     if verdict.unread > 0 {
-        let words = "over --max-message-bytes and not read, so they were not checked";
+        let detail = "over --max-message-bytes and not read, so they were not checked";
         // Writing to a string cannot fail.
-        writeln!(out, "  {} of the client: {words}", messages(verdict.unread)).ok();
+        writeln!(out, "  {} of the client: {detail}", messages(verdict.unread)).ok();
     }
     for ruling in &verdict.rulings {
         let expectation = &ruling.expectation;

@@ -140,8 +140,8 @@ impl<'t> TolerantReader<'t> {
             write_str(&mut self.out, &raw);
         }
         let Some(from) = from.filter(|from| !from.starts_with(['{', '[', '('])) else { return };
-        let words = from[..from.len() - self.rest.len()].trim();
-        for word in words.split_whitespace().filter(|word| word.len() < words.len()) {
+        let text = from[..from.len() - self.rest.len()].trim();
+        for word in text.split_whitespace().filter(|word| word.len() < text.len()) {
             self.comma(first);
             self.scalar(&TolerantScalar { quoted: false, text: word.to_owned() });
         }

@@ -7,12 +7,12 @@ use crate::pending::IdKey;
 impl LiveSession {
     /// The scene and recorded request that an answer of the client belongs to, if any.
     pub(in crate::player) fn reply(&mut self, id: &[u8]) -> Option<(u32, u32)> {
-        self.asked.remove(&IdKey::new(id))
+        self.client_requests.remove(&IdKey::new(id))
     }
 
     /// Notes a request that was sent to the client.
     pub(in crate::player) fn note_client_request(&mut self, id: IdKey, scene: u32, request: u32) {
-        self.asked.insert(id, (scene, request));
+        self.client_requests.insert(id, (scene, request));
     }
 
     /// The id for a request of the server: the recorded one, unless it is in use.
@@ -42,7 +42,7 @@ impl LiveSession {
     }
 
     pub(in crate::player) fn is_in_use(&self, id: &IdKey) -> bool {
-        self.asked.contains_key(id) || self.passthrough.has_client_request(id)
+        self.client_requests.contains_key(id) || self.passthrough.has_client_request(id)
     }
 
     /// The id that a pending recorded request of the server was sent with.
@@ -50,7 +50,7 @@ impl LiveSession {
         let key = IdKey::new(recorded);
         match self.renamed.get(&key) {
             Some(name) => Some(name),
-            None => self.asked.contains_key(&key).then_some(recorded),
+            None => self.client_requests.contains_key(&key).then_some(recorded),
         }
     }
 

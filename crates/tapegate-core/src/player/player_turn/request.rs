@@ -182,9 +182,9 @@ impl PlayerTurn<'_, '_> {
         let recorded = frame.envelope().and_then(version);
         let live = version(envelope);
         if live != recorded {
-            let words =
+            let version_text =
                 |version: Option<String>| version.unwrap_or("no protocol version".to_owned());
-            let (live, recorded) = (words(live), words(recorded));
+            let (live, recorded) = (version_text(live), version_text(recorded));
             self.stats.warn(format!("the client asks for {live}, but the tape has {recorded}"));
         }
         Ok(())
@@ -204,12 +204,12 @@ impl PlayerTurn<'_, '_> {
             self.stats.debug("logging/setLevel is not on the tape; it is accepted".to_owned());
             self.result(id, b"{}", batch);
         } else if let (true, Some(result)) = (discovers, era.discover_result()) {
-            let words = "server/discover is not on the tape; it is answered from the recording";
-            self.stats.debug(words.to_owned());
+            let message = "server/discover is not on the tape; it is answered from the recording";
+            self.stats.debug(message.to_owned());
             self.result(id, &result, batch);
         } else if discovers {
-            let words = "server/discover is not on the tape; it is answered as an unknown method";
-            self.stats.debug(words.to_owned());
+            let message = "server/discover is not on the tape; it is answered as an unknown method";
+            self.stats.debug(message.to_owned());
             self.refuse(id, CODE_NO_METHOD, "Method not found", batch);
         } else {
             return Ok(false);

@@ -107,7 +107,7 @@ impl ActiveScene {
         let number = self.next;
         if options.server_messages != ServerMessages::All {
             // Counted as answered, so that the scene does not wait for an answer to it.
-            self.asked.push((number, true));
+            self.client_requests.push((number, true));
             return Ok(());
         }
         let line = tape.line(entry)?;
@@ -116,10 +116,10 @@ impl ActiveScene {
         let (Some(id), Some(method)) = (envelope.id, envelope.method) else { return Ok(()) };
         if !live.client_supports(&method.bytes()) {
             live.note_unsupported(&method.decode(), number);
-            self.asked.push((number, true));
+            self.client_requests.push((number, true));
             return Ok(());
         }
-        self.asked.push((number, false));
+        self.client_requests.push((number, false));
         let name = live.live_id_for(id);
         let mut edits = JsonEdits::new(&line);
         edits.replace(id, &name);

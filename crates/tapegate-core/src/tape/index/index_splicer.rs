@@ -163,8 +163,8 @@ impl IndexSplicer {
                 }
                 self.check_damage()?;
                 if let Ok(NumberedLine { entry: TapeLine::Header(header), .. }) = &next {
-                    if let FormatVersion::Other(words) = header.format_version() {
-                        return Err(TapeRejection::Version { line, message: words });
+                    if let FormatVersion::Other(message) = header.format_version() {
+                        return Err(TapeRejection::Version { line, message });
                     }
                     self.indexer.header(line, header);
                 }

@@ -150,8 +150,8 @@ impl Indexer {
         self.part.sessions[session].add(raw, &mut self.scenes);
         // After pairing, because the request's time is needed.
         self.latency(raw, entry_number);
-        if let Some(asked) = raw.asked {
-            self.index.requests.push(ChainedRequest { entry_number, ..asked });
+        if let Some(chained_request) = raw.chained_request {
+            self.index.requests.push(ChainedRequest { entry_number, ..chained_request });
         }
         if let (Side::Client, MessageKind::Notification) = (raw.from, raw.kind) {
             self.index.client_notifications.push(entry_number);

@@ -41,7 +41,7 @@ pub(super) struct RawEntry {
     /// For a cancellation: the request it cancels.
     pub(super) cancels: Option<HashedKey>,
     /// For a client's request: its request entry, with no entry number yet.
-    pub(super) asked: Option<ChainedRequest>,
+    pub(super) chained_request: Option<ChainedRequest>,
     /// Whether it is a ping, which is answered without the tape.
     pub(super) ping: bool,
     /// Whether it is a client's `initialize`, which begins a session.
@@ -98,7 +98,7 @@ impl RawEntry {
             id: None,
             token: None,
             cancels: None,
-            asked: None,
+            chained_request: None,
             ping: false,
             initialize: false,
         }
@@ -153,7 +153,7 @@ impl RawEntry {
                 if self.from == Side::Client {
                     self.initialize = envelope.is_method("initialize");
                     // The server's requests are never looked up by what they ask.
-                    self.asked = Some(ChainedRequest::new(sign(), NONE));
+                    self.chained_request = Some(ChainedRequest::new(sign(), NONE));
                 }
             }
             MessageKind::Notification => {

@@ -150,23 +150,25 @@ impl SessionBuilder {
             Side::Server => &mut self.of_client,
         };
         let done = |entry_number: u32| scenes.entries[entry_number as usize].pair != NONE;
-        let asked = raw.id.and_then(|id| asker.take_answered(id, raw.req, done));
-        let (asked, scene) = match (asked, raw.req) {
-            (Some(asked), _) => (asked.entry_number, asked.scene),
+        let unpaired_request = raw.id.and_then(|id| asker.take_answered(id, raw.req, done));
+        let (request_entry_number, scene) = match (unpaired_request, raw.req) {
+            (Some(unpaired_request), _) => (unpaired_request.entry_number, unpaired_request.scene),
             // An answer may name a request whose id was edited away.
             (None, Some(req)) => match scenes.find_numbered(req, entry_number) {
-                Some(asked) if raw.from == Side::Server => (asked, asked),
-                Some(asked) => (asked, self.current),
+                Some(request_entry_number) if raw.from == Side::Server => {
+                    (request_entry_number, request_entry_number)
+                }
+                Some(request_entry_number) => (request_entry_number, self.current),
                 None => return ScenePosition::Nowhere,
             },
             (None, None) => return ScenePosition::Nowhere,
         };
         if let Some((introduction, accepted)) = &mut self.introduced {
             // Only a result opens the session; after an error the client may try again.
-            *accepted |= *introduction == asked && raw.kind == MessageKind::Response;
+            *accepted |= *introduction == request_entry_number && raw.kind == MessageKind::Response;
         }
-        scenes.entries[asked as usize].pair = entry_number;
-        scenes.entries[entry_number as usize].pair = asked;
+        scenes.entries[request_entry_number as usize].pair = entry_number;
+        scenes.entries[entry_number as usize].pair = request_entry_number;
         // Only a ping from the client belongs to no scene.
         if raw.from == Side::Server && scene == NONE {
             ScenePosition::Nowhere
@@ -239,12 +241,12 @@ impl SceneBuilder {
         let number = u32::try_from(number).ok().filter(|_| !self.unordered)?;
         let part = &self.entries[self.start as usize..];
         let index = part.binary_search_by_key(&number, |entry_number| entry_number.number).ok()?;
-        let (asked, answer) = (&part[index], &self.entries[entry_number as usize]);
+        let (request, answer) = (&part[index], &self.entries[entry_number as usize]);
         // The id does not match, so everything else must.
-        let fits = asked.kind() == MessageKind::Request
-            && asked.from() == answer.from().other()
-            && asked.session() == answer.session()
-            && asked.pair == NONE;
+        let fits = request.kind() == MessageKind::Request
+            && request.from() == answer.from().other()
+            && request.session() == answer.session()
+            && request.pair == NONE;
         fits.then_some(self.start + index as u32)
     }
 

@@ -24,8 +24,8 @@ pub(super) fn result(method: &str, result: &[u8], chars_max: usize) -> String {
     let member =
         |name: &str| members.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| *value);
     let list = |name: &str| member(name).filter(|list| list.starts_with(b"["));
-    if let Some(asked) = member("inputRequests") {
-        return truncate(&format!("asks for input: {}", input_methods(asked)), chars_max);
+    if let Some(input_requests) = member("inputRequests") {
+        return truncate(&format!("asks for input: {}", input_methods(input_requests)), chars_max);
     }
     for key in ["tools", "prompts", "resources", "resourceTemplates", "roots"] {
         if let Some(list) = list(key).filter(|_| method.ends_with("/list")) {
@@ -38,9 +38,9 @@ pub(super) fn result(method: &str, result: &[u8], chars_max: usize) -> String {
     if let Some(info) = member("serverInfo") {
         let text = |key: &str| json::member(info, key).and_then(json::string);
         let version = member("protocolVersion").and_then(json::string);
-        let words: Vec<_> =
+        let parts: Vec<_> =
             [text("name"), text("version"), version].into_iter().flatten().collect();
-        return truncate(&words.join(" "), chars_max);
+        return truncate(&parts.join(" "), chars_max);
     }
     if let Some(messages) = list("messages") {
         let count = items(messages).len();
@@ -111,8 +111,8 @@ fn items(array: &[u8]) -> Vec<&[u8]> {
 }
 
 /// The methods of the requests that a server asks the client to answer.
-fn input_methods(asked: &[u8]) -> String {
-    let methods: Vec<_> = members(asked)
+fn input_methods(input_requests: &[u8]) -> String {
+    let methods: Vec<_> = members(input_requests)
         .into_iter()
         .filter_map(|(_, request)| json::member(request, "method").and_then(json::string))
         .collect();
@@ -240,7 +240,7 @@ impl BriefText {
             return self.value(params);
         }
         let is_told =
-            |key: &JsonStr<'_>| TOLD.iter().any(|told| key.is(told)) && is_shown(key, envelope);
+            |key: &JsonStr<'_>| TOLD.iter().any(|name| key.is(name)) && is_shown(key, envelope);
         let mut members = members(params);
         members.retain(|(key, _)| !is_told(key));
         match &members[..] {

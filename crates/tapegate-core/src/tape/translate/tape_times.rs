@@ -38,9 +38,9 @@ impl TapeTimes {
             }
             MessageKind::Response | MessageKind::Error => {
                 let key = (message.from.other(), session, id);
-                let asked = self.open.get_mut(&key)?;
-                let asked_us = asked.pop_front();
-                if asked.is_empty() {
+                let request_times = self.open.get_mut(&key)?;
+                let asked_us = request_times.pop_front();
+                if request_times.is_empty() {
                     self.open.remove(&key);
                 }
                 u64::try_from((at_us - asked_us?) / 1000).ok()

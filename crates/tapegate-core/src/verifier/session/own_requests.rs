@@ -103,8 +103,8 @@ impl VerifySession {
         deadline_ns: Option<u64>,
     ) -> IdKey {
         let key = IdKey::new(id);
-        self.tickets += 1;
-        let deadline = deadline_ns.map(|deadline_ns| (deadline_ns, self.tickets));
+        self.request_count += 1;
+        let deadline = deadline_ns.map(|deadline_ns| (deadline_ns, self.request_count));
         if let Some(deadline) = deadline {
             self.deadlines.insert(deadline, key.clone());
         }

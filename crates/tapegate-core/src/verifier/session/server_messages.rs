@@ -89,8 +89,8 @@ impl VerifySession {
         let Some(envelope) = frame.envelope() else { return Ok(()) };
         // An answer can be crafted, too: other readers may take it for a request.
         if context.calls < CallSelection::All && is_ambiguous(&text, None) {
-            let words = "the recorded answer is ambiguous";
-            let reply = error_reply(id, CODE_REFUSED, words, "{\"by\":\"tapegate\"}");
+            let message = "the recorded answer is ambiguous";
+            let reply = error_reply(id, CODE_REFUSED, message, "{\"by\":\"tapegate\"}");
             context.report.skip(about, SkipReason::Doubtful);
             context.send_line(&reply);
             return Ok(());

@@ -49,9 +49,9 @@ impl VerifySession {
     ) -> io::Result<()> {
         // Answers that were expected and will not come.
         let mut lost = self.owed > 0;
-        lost |= self.sent_requests.values().any(|asked| {
-            let waiting = self.waiting.get(&asked.key);
-            !asked.owed && waiting.is_some_and(|waiting| waiting.deadline.is_some())
+        lost |= self.sent_requests.values().any(|sent_request| {
+            let waiting = self.waiting.get(&sent_request.key);
+            !sent_request.owed && waiting.is_some_and(|waiting| waiting.deadline.is_some())
         });
         while let Some(&slot) = self.entry_numbers.get(self.at) {
             let entry = context.tape.entry(slot);

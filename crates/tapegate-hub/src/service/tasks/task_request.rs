@@ -84,9 +84,9 @@ impl ApprovalTasks {
         // A copy with secrets is kept only for calls that approvers cannot judge without it.
         let is_masked = params != request.params.as_deref().map(str::as_bytes);
         let unmasked = params.filter(|_| is_masked);
-        let asked = self.approvals.publish_request_once(&request, unmasked);
-        let asked = asked.map_err(|error| error.to_string())?;
-        let request = asked.into_request();
+        let ask_result = self.approvals.publish_request_once(&request, unmasked);
+        let ask_outcome = ask_result.map_err(|error| error.to_string())?;
+        let request = ask_outcome.into_request();
         let opened = OpenedTask::Task {
             id: request.id.clone(),
             timeout_ms: workflow.timeout.as_millis() as u64,

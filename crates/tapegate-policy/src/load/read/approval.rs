@@ -59,8 +59,8 @@ pub(super) fn read_timeout(
     if time < TIMEOUT_MIN
         && let Some(node) = fields.get(key)
     {
-        let words = format!("`{key}` must be at least 5s, so that a person can answer");
-        findings.with_step(key, |findings| findings.error(node.spot, words));
+        let message = format!("`{key}` must be at least 5s, so that a person can answer");
+        findings.with_step(key, |findings| findings.error(node.spot, message));
     }
     Some(time)
 }
@@ -71,9 +71,9 @@ fn check_approvers(fields: &MapFields<'_>, findings: &mut Findings) {
     if let Some(node) = fields.get("approvers")
         && node.as_list().is_some_and(<[Node]>::is_empty)
     {
-        let words = "`approvers` is empty, so that no user may answer; leave it out if \
+        let message = "`approvers` is empty, so that no user may answer; leave it out if \
                      any user may, or deny the calls";
-        findings.with_step("approvers", |findings| findings.error(node.spot, words));
+        findings.with_step("approvers", |findings| findings.error(node.spot, message));
     }
 }
 
@@ -89,8 +89,8 @@ fn redact_fields(fields: &MapFields<'_>, findings: &mut Findings) {
             findings.error(node.spot, format!("paths start at the arguments{way_out}"));
         }
         if let Err(fault) = JsonPath::read(node.as_text().unwrap_or_default()) {
-            let words = format!("not a valid path: {} at character {}", fault.what, fault.at + 1);
-            findings.error(node.spot, words);
+            let message = format!("not a valid path: {} at character {}", fault.what, fault.at + 1);
+            findings.error(node.spot, message);
         }
     }
     findings.pop_step();

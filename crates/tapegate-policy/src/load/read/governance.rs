@@ -72,8 +72,8 @@ impl GovernanceSection {
     ) {
         let rules = node.as_list().unwrap_or_default();
         if rules.len() > RULES_MAX {
-            let words = format!("there are {} rules; the maximum is {RULES_MAX}", rules.len());
-            return findings.error(node.spot, words);
+            let message = format!("there are {} rules; the maximum is {RULES_MAX}", rules.len());
+            return findings.error(node.spot, message);
         }
         let mut regexes = test::REGEXES_MAX;
         for (index, node) in rules.iter().enumerate() {
@@ -141,8 +141,8 @@ fn rule(
     for key in ["method", "source"] {
         if let Some(node) = fields.get(key).filter(|n| n.as_list().is_some_and(<[Node]>::is_empty))
         {
-            let words = format!("an empty list matches nothing; leave `{key}` out to match all");
-            findings.with_step(key, |findings| findings.error(node.spot, words));
+            let message = format!("an empty list matches nothing; leave `{key}` out to match all");
+            findings.with_step(key, |findings| findings.error(node.spot, message));
         }
     }
     let arguments = arguments(&fields, act.as_ref(), regexes, findings);
@@ -197,8 +197,8 @@ fn hints(node: &Node, findings: &mut Findings) -> Vec<HintTest> {
         };
         let wanted: Vec<HintValue> = nodes.iter().filter_map(value).collect();
         if nodes.is_empty() {
-            let words = "an empty list matches nothing; leave the key out to match all";
-            findings.with_step(hint.name(), |findings| findings.error(node.spot, words));
+            let message = "an empty list matches nothing; leave the key out to match all";
+            findings.with_step(hint.name(), |findings| findings.error(node.spot, message));
         }
         tests.push(HintTest { hint, wanted });
     }
@@ -240,14 +240,14 @@ fn read_action(
             let policy_id = match policy_id.and_then(Node::as_text) {
                 Some(id) => id.to_owned(),
                 None if is_default => {
-                    let words = format!("`policy_id` is not given; Cedar receives `{POLICY_ID}`");
-                    findings.warning(node.spot, words);
+                    let message = format!("`policy_id` is not given; Cedar receives `{POLICY_ID}`");
+                    findings.warning(node.spot, message);
                     POLICY_ID.to_owned()
                 }
                 None => {
                     if policy_id.is_none() {
-                        let words = "`policy_id` is missing; `action: policy` requires it";
-                        findings.error(node.spot, words);
+                        let message = "`policy_id` is missing; `action: policy` requires it";
+                        findings.error(node.spot, message);
                     }
                     String::new()
                 }

@@ -109,8 +109,8 @@ pub(super) fn read_pins(
             false => known.named_workflow(&fields, findings),
         };
         if let Some(node) = fields.get("approval").filter(|_| !asks) {
-            let words = "`approval` does nothing without `on_drift: approve`: no person is asked";
-            findings.with_step("approval", |findings| findings.error(node.spot, words));
+            let message = "`approval` does nothing without `on_drift: approve`: no person is asked";
+            findings.with_step("approval", |findings| findings.error(node.spot, message));
         }
         let lock = fields.get("lock").and_then(Node::as_text).unwrap_or(LOCK_FILE);
         PinSettings { on_drift, workflow, lock_file: lock.to_owned(), lock: PinLock::default() }

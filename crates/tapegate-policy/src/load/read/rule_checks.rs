@@ -113,8 +113,8 @@ fn check_untested_arguments(node: &Node, rule: &PolicyRule, findings: &mut Findi
         && !rule.arguments.is_empty()
         && !rule.arguments.iter().any(closed)
     {
-        let words = "this rule applies to several tools and tests only the arguments that it names; others, such as `paths`, are not checked. Name the tools, or add `other_arguments: none`";
-        findings.with_step("arguments", |f| f.warning(spot(node, "arguments"), words));
+        let message = "this rule applies to several tools and tests only the arguments that it names; others, such as `paths`, are not checked. Name the tools, or add `other_arguments: none`";
+        findings.with_step("arguments", |f| f.warning(spot(node, "arguments"), message));
     }
 }
 

@@ -21,8 +21,8 @@ pub(super) fn read(top: &Node, findings: &mut Findings) -> Vec<ServerSource> {
         findings.error(node.spot, message);
     }
     if list.len() > SOURCES_MAX {
-        let words = format!("there are {} servers; the maximum is {SOURCES_MAX}", list.len());
-        findings.error(node.spot, words);
+        let message = format!("there are {} servers; the maximum is {SOURCES_MAX}", list.len());
+        findings.error(node.spot, message);
         findings.pop_step();
         return Vec::new();
     }

@@ -41,8 +41,8 @@ fn check_names(node: &Node, rule: &PolicyRule, findings: &mut Findings) {
             findings.warning(node.spot, message);
         } else if text.contains('|') && !text.contains("://") {
             let list = text.split('|').map(str::trim).collect::<Vec<_>>().join(", ");
-            let words = format!("a glob does not support `|`; write a list: `match: [{list}]`");
-            findings.warning(node.spot, words);
+            let message = format!("a glob does not support `|`; write a list: `match: [{list}]`");
+            findings.warning(node.spot, message);
         } else if rule.act == RuleAction::Forward {
             check_open_host(node, text, findings);
         }

@@ -27,9 +27,9 @@ pub(super) fn read(node: &Node, regexes: &mut usize, findings: &mut Findings) ->
                 let count =
                     found.iter().filter(|(test, _)| matches!(test, ValueTest::Regex(_))).count();
                 if *regexes < count {
-                    let words =
+                    let message =
                         format!("a policy may have at most {REGEXES_MAX} regular expressions");
-                    findings.error(node.spot, words);
+                    findings.error(node.spot, message);
                     found.clear();
                 }
                 *regexes = regexes.saturating_sub(count);
@@ -61,8 +61,8 @@ pub(super) fn read_other_arguments(
     findings: &mut Findings,
 ) -> KnownArguments {
     if act.is_some_and(|act| *act != RuleAction::Forward) {
-        let words = "`other_arguments` works only with `action: forward`; one additional argument would bypass a rule that stops calls";
-        findings.error(node.spot, words);
+        let message = "`other_arguments` works only with `action: forward`; one additional argument would bypass a rule that stops calls";
+        findings.error(node.spot, message);
     }
     let mut known = KnownArguments::default();
     for test in tests {
@@ -129,8 +129,9 @@ fn read_tests(node: &Node, not: bool, found: &mut Vec<(ValueTest, bool)>, findin
     );
     if let Some(exists) = fields.flag("exists", findings) {
         if !exists && found.len() > count {
-            let words = "`exists: false` excludes other tests; a missing value passes none of them";
-            findings.error(node.spot, words);
+            let message =
+                "`exists: false` excludes other tests; a missing value passes none of them";
+            findings.error(node.spot, message);
         }
         found.push((ValueTest::Exists, exists == not));
     }
@@ -141,8 +142,8 @@ fn read_tests(node: &Node, not: bool, found: &mut Vec<(ValueTest, bool)>, findin
     }
     let is_optional = node.get("optional").is_some();
     if is_optional && (not || node.get("exists").is_some()) {
-        let words = "`optional` goes beside a test, but not in `not` and not with `exists`";
-        findings.error(node.spot, words);
+        let message = "`optional` goes beside a test, but not in `not` and not with `exists`";
+        findings.error(node.spot, message);
     }
     let has_none = node.as_map().is_some_and(|keys| keys.len() == usize::from(is_optional));
     if found.len() == count && !findings.has_error_at(node.spot) && has_none {

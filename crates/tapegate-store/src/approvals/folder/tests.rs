@@ -413,7 +413,7 @@ fn repeats_of_a_call_are_one_request_that_lasts_as_long_as_the_last_and_counts_i
     let AskOutcome::Joined(joined) = approvals.publish_request_once(&again, None).unwrap() else {
         panic!("not joined")
     };
-    assert_eq!((&joined.id, joined.asked, joined.waiting), (&first.id, 2, 1));
+    assert_eq!((&joined.id, joined.call_count, joined.waiting), (&first.id, 2, 1));
     assert_eq!((joined.expires_us, joined.left_us), (again.expires_us, Some(NOW + 7)));
     assert_eq!(approvals.pending(NOW).unwrap(), [joined]);
     // A decision about the original request also counts for the joined one.
@@ -470,7 +470,7 @@ fn conversations_that_both_wait_are_two_requests_and_one_does_not_take_the_other
         panic!("not joined")
     };
     let names = (joined.id.as_str(), joined.connection_id.as_str());
-    assert_eq!((names, joined.asked, joined.waiting), ((dead.id.as_str(), "new"), 2, 1));
+    assert_eq!((names, joined.call_count, joined.waiting), ((dead.id.as_str(), "new"), 2, 1));
 }
 
 #[test]

@@ -29,7 +29,7 @@ const RECENT_MAX: usize = 64;
 /// The exchanges waiting for answers of one server.
 #[derive(Default)]
 pub(super) struct IdMap {
-    asked: HashMap<IdKey, RenamedId>,
+    requests: HashMap<IdKey, RenamedId>,
     tokens: HashMap<IdKey, RenamedId>,
     open: BTreeMap<u64, Rc<PostExchange>>,
     renamed: u64,
@@ -89,14 +89,14 @@ impl IdMap {
     /// Checks that another request can be remembered. If necessary, forgets and returns the oldest
     /// exchange whose client has gone.
     pub(super) fn make_room(&mut self) -> Result<Option<Rc<PostExchange>>, ()> {
-        if self.asked.len() < ASKED_MAX {
+        if self.requests.len() < ASKED_MAX {
             return Ok(None);
         }
         // Clients that still wait keep their entries; only answers that no client reads are given
         // up.
         let oldest = self.open.values().find(|exchange| exchange.gone.get()).cloned().ok_or(())?;
         for key in oldest.ids.take() {
-            self.asked.remove(&key);
+            self.requests.remove(&key);
         }
         self.close(&oldest);
         Ok(Some(oldest))
@@ -116,7 +116,7 @@ impl IdMap {
                 exchange.listens.set(envelope.is_method("subscriptions/listen"));
                 exchange.lists.set(envelope.is_method("tools/list"));
                 let key =
-                    name(&mut self.asked, &mut self.renamed, exchange, (id, keeps(id)), edits);
+                    name(&mut self.requests, &mut self.renamed, exchange, (id, keeps(id)), edits);
                 exchange.ids.borrow_mut().push(key);
                 if let Some(token) = envelope.progress_token {
                     let (tokens, renamed) = (&mut self.tokens, &mut self.renamed);
@@ -149,8 +149,8 @@ impl IdMap {
     /// The request that a client in `lane` knows as `id`.
     fn find(&self, lane: Lane, id: &[u8]) -> Option<&RenamedId> {
         let is_it = |name: &&RenamedId| name.exchange.lane == lane && same_id(&name.client_id, id);
-        let by_itself = self.asked.get(&IdKey::new(id)).filter(is_it);
-        by_itself.or_else(|| self.asked.values().find(|name| name.renamed && is_it(name)))
+        let by_itself = self.requests.get(&IdKey::new(id)).filter(is_it);
+        by_itself.or_else(|| self.requests.values().find(|name| name.renamed && is_it(name)))
     }
 
     /// Removes the request that a client in `lane` knows as `id`, and returns its exchange.
@@ -161,8 +161,8 @@ impl IdMap {
 
     /// The unanswered requests of `exchange`, as pairs of server-side and client-side id.
     pub(super) fn unanswered(&self, exchange: &PostExchange) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let asked = exchange.ids.borrow();
-        let known = asked.iter().filter_map(|key| self.asked.get(key));
+        let keys = exchange.ids.borrow();
+        let known = keys.iter().filter_map(|key| self.requests.get(key));
         known.map(|name| (name.own_id.to_vec(), name.client_id.to_vec())).collect()
     }
 
@@ -210,7 +210,7 @@ impl IdMap {
     ) -> MessageRoute {
         let named = match (envelope.subscription_id, envelope.progress_token) {
             // A subscription id is the id of the request that opened it, so `asked` knows it.
-            (Some(id), _) => self.asked.get(&IdKey::new(id)).map(|name| (id, name)),
+            (Some(id), _) => self.requests.get(&IdKey::new(id)).map(|name| (id, name)),
             (None, Some(token)) => self.tokens.get(&IdKey::new(token)).map(|name| (token, name)),
             (None, None) => None,
         };
@@ -235,7 +235,7 @@ impl IdMap {
 
     /// The exchange of the pending request that the server knows as `about`.
     fn exchange_of(&self, about: Option<&[u8]>) -> Option<MessageRoute> {
-        let name = self.asked.get(&IdKey::new(about?))?;
+        let name = self.requests.get(&IdKey::new(about?))?;
         Some(MessageRoute::With(Rc::clone(&name.exchange)))
     }
 
@@ -257,7 +257,7 @@ impl IdMap {
 
     /// The client's lane and id for the request that the server knows as `id`.
     pub(super) fn client_id_of(&self, id: &[u8]) -> Option<(Lane, Vec<u8>)> {
-        self.asked.get(&IdKey::new(id)).map(|name| (name.exchange.lane, name.client_id.to_vec()))
+        self.requests.get(&IdKey::new(id)).map(|name| (name.exchange.lane, name.client_id.to_vec()))
     }
 
     /// Removes the request that the server knows as `id`, because it has been answered.
@@ -267,7 +267,7 @@ impl IdMap {
 
     /// The connection on which the request arrived that the server knows as `id`.
     pub(super) fn connection_of(&self, id: &[u8]) -> Option<Rc<ConnectionHandle>> {
-        if let Some(name) = self.asked.get(&IdKey::new(id)) {
+        if let Some(name) = self.requests.get(&IdKey::new(id)) {
             return name.exchange.client_connection.borrow().clone();
         }
         // A server may close a connection just after its answer, which has removed the request.
@@ -279,7 +279,7 @@ impl IdMap {
 
     /// The exchange of the request that the server knows as `id`.
     pub(super) fn exchange_for(&self, id: &[u8]) -> Option<Rc<PostExchange>> {
-        self.asked.get(&IdKey::new(id)).map(|name| Rc::clone(&name.exchange))
+        self.requests.get(&IdKey::new(id)).map(|name| Rc::clone(&name.exchange))
     }
 
     /// The open exchange whose stream has this number.
@@ -300,7 +300,7 @@ impl IdMap {
 
     fn take_answered(&mut self, id: &[u8]) -> Option<RenamedId> {
         let key = IdKey::new(id);
-        let name = self.asked.remove(&key)?;
+        let name = self.requests.remove(&key)?;
         name.exchange.ids.borrow_mut().retain(|held| *held != key);
         if let Some(client_connection) = name.exchange.client_connection.borrow().clone() {
             if self.recent.len() >= RECENT_MAX {

@@ -102,7 +102,7 @@ pub(super) async fn post(
         }
         return headers::error(400, b"null", -32700, &garbage.reason());
     }
-    let asked = frame.envelope().and_then(|envelope| envelope.id).unwrap_or(b"null");
+    let request_id = frame.envelope().and_then(|envelope| envelope.id).unwrap_or(b"null");
     match connection.send(lane, &text, None).await {
         Ok(Disposition::Refuse(Some(message))) => {
             connection.push(&connection.main, message).await;
@@ -113,6 +113,6 @@ pub(super) async fn post(
             accepted_reply()
         }
         Ok(Disposition::Forward(()) | Disposition::Refuse(None)) => accepted_reply(),
-        Err(error) => not_sent_reply(error, asked),
+        Err(error) => not_sent_reply(error, request_id),
     }
 }

@@ -226,8 +226,8 @@ fn refuse_notification(
         let to_client = connection.send_server_part(judged.outgoing).pop();
         return Ok(Disposition::Refuse(to_client.map(PermittedMessage::into_owned)));
     }
-    let why = "a notification to the server requires a session";
-    connection.mark_undelivered(lane, Side::Client, frame.bytes(), why);
+    let reason = "a notification to the server requires a session";
+    connection.mark_undelivered(lane, Side::Client, frame.bytes(), reason);
     Ok(Disposition::Forward(()))
 }
 

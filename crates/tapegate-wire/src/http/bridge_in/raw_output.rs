@@ -148,8 +148,8 @@ impl ServerConnection {
         match stream {
             Some(_) => self.record_raw(self.lane, &kept).map(drop),
             None => {
-                let why = "no stream is open for messages outside of a request";
-                self.mark_undelivered(self.lane, Side::Server, &kept.bytes, why);
+                let reason = "no stream is open for messages outside of a request";
+                self.mark_undelivered(self.lane, Side::Server, &kept.bytes, reason);
                 Ok(())
             }
         }
@@ -238,15 +238,15 @@ impl ServerConnection {
         if !self.addressed || self.kind == ConnectionKind::Shared {
             return;
         }
-        let mut cords = self.cords.borrow_mut();
-        if cords.iter().any(|held| Rc::ptr_eq(held, client_connection)) {
+        let mut client_connections = self.client_connections.borrow_mut();
+        if client_connections.iter().any(|held| Rc::ptr_eq(held, client_connection)) {
             return;
         }
-        if cords.len() >= CORDS_MAX {
+        if client_connections.len() >= CORDS_MAX {
             // A handle that only this list holds belongs to a connection that is closed.
-            cords.retain(|held| Rc::strong_count(held) > 1);
+            client_connections.retain(|held| Rc::strong_count(held) > 1);
         }
-        cords.push(Rc::clone(client_connection));
+        client_connections.push(Rc::clone(client_connection));
     }
 
     /// Closes the client's connections on behalf of the server, and with them the session. Of
@@ -259,7 +259,7 @@ impl ServerConnection {
                 .for_each(|client_connection| client_connection.shutdown(abrupt));
         }
         self.request_end("the server has closed the connection", Duration::ZERO);
-        for client_connection in self.cords.take() {
+        for client_connection in self.client_connections.take() {
             client_connection.shutdown(abrupt);
         }
     }

@@ -67,7 +67,7 @@ pub(super) struct ServerConnection {
     pub(super) end: RefCell<Option<ConnectionEnd>>,
     pub(super) end_asked: Notify,
     /// The handles of its clients' connections.
-    pub(super) cords: RefCell<Vec<Rc<ConnectionHandle>>>,
+    pub(super) client_connections: RefCell<Vec<Rc<ConnectionHandle>>>,
     /// The raw event that is being sent in pieces.
     pub(super) raw: RefCell<Option<RawEvent>>,
     /// The calls that wait for an approval decision.
@@ -140,7 +140,7 @@ impl ServerConnection {
             ended: Cell::new(false),
             end: RefCell::default(),
             end_asked: Notify::new(),
-            cords: RefCell::default(),
+            client_connections: RefCell::default(),
             raw: RefCell::default(),
             held: RefCell::default(),
         });

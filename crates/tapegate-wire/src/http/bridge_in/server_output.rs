@@ -347,8 +347,8 @@ impl ServerConnection {
             },
             MessageRoute::Anywhere => self.deliver_to_any(envelope, message).await,
             MessageRoute::Unasked => {
-                let why = "it does not answer any pending request";
-                self.mark_undelivered(self.lane, Side::Server, message.bytes(), why);
+                let reason = "it does not answer any pending request";
+                self.mark_undelivered(self.lane, Side::Server, message.bytes(), reason);
             }
         }
     }
@@ -356,9 +356,9 @@ impl ServerConnection {
     /// Delivers a message that belongs to no exchange, or to one that cannot take it.
     async fn deliver_to_any(&self, envelope: &Envelope<'_>, message: PermittedMessage<'static>) {
         if self.kind == ConnectionKind::Shared {
-            let why = "it cannot be matched to a client";
-            self.mark_undelivered(self.lane, Side::Server, message.bytes(), why);
-            return self.refuse_server_request(envelope, why);
+            let reason = "it cannot be matched to a client";
+            self.mark_undelivered(self.lane, Side::Server, message.bytes(), reason);
+            return self.refuse_server_request(envelope, reason);
         }
         // The GET stream comes first: the protocol keeps it for messages that belong to no request.
         if self.main.has_reader() {
@@ -370,11 +370,11 @@ impl ServerConnection {
         }
         while !self.main.has_room() {
             let Some(oldest) = self.main.take_oldest() else { break };
-            let why = "the client has no open stream, and too many messages are queued for it";
-            self.mark_undelivered(self.lane, Side::Server, oldest.bytes(), why);
+            let reason = "the client has no open stream, and too many messages are queued for it";
+            self.mark_undelivered(self.lane, Side::Server, oldest.bytes(), reason);
             // The server waits for an answer to its request, which no client will give.
             if let Some(envelope) = Frame::read(oldest.bytes()).envelope() {
-                self.refuse_server_request(envelope, why);
+                self.refuse_server_request(envelope, reason);
             }
         }
         self.main.push(message);

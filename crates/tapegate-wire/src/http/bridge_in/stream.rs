@@ -65,7 +65,7 @@ struct QueuedClose {
     /// How many queued messages are sent first.
     after: usize,
     /// The last event, until it is sent.
-    words: Option<OutboundBytes>,
+    last_event: Option<OutboundBytes>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -192,8 +192,8 @@ impl ClientStream {
     pub(super) fn close_for_resumption(&self, retry: Duration) {
         let inner = &mut *self.inner.borrow_mut();
         if inner.listening != ListenState::No && inner.parting.is_none() {
-            let words = Some(OutboundBytes::retry(retry));
-            inner.parting = Some(QueuedClose { after: inner.queue.len(), words });
+            let last_event = Some(OutboundBytes::retry(retry));
+            inner.parting = Some(QueuedClose { after: inner.queue.len(), last_event });
             wake(inner);
         }
     }
@@ -283,7 +283,7 @@ impl ClientStream {
         }
         if let Some(parting) = &mut inner.parting {
             if parting.after == 0 {
-                return parting.words.take();
+                return parting.last_event.take();
             }
             parting.after -= 1;
         }

@@ -168,8 +168,8 @@ impl OutboundBridge {
             // Blank lines and incomplete lines are not messages.
             FrameBody::Garbage(FrameError::Empty) => return,
             FrameBody::Garbage(_) if !terminated => return,
-            FrameBody::Message(said) if said.is_method("notifications/cancelled") => {
-                if let Some(id) = said.request_id
+            FrameBody::Message(envelope) if envelope.is_method("notifications/cancelled") => {
+                if let Some(id) = envelope.request_id
                     && self.cancel(id).await
                 {
                     return;

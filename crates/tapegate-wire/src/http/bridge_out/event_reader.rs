@@ -101,7 +101,7 @@ impl StreamPosition {
     pub(super) async fn pause(&self) {
         let ours = PAUSE_FIRST.saturating_mul(1 << self.vain.min(16)).min(PAUSE_MAX);
         tokio::time::sleep(
-            self.retry.map_or(ours, |asked| asked.clamp(PAUSE_ASKED_MIN, PAUSE_ASKED_MAX)),
+            self.retry.map_or(ours, |retry| retry.clamp(PAUSE_ASKED_MIN, PAUSE_ASKED_MAX)),
         )
         .await;
     }

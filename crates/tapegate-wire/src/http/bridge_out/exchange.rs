@@ -219,12 +219,12 @@ impl OutboundBridge {
         let text = headers::decompress_for_reading(&parts.headers, &body);
         if Frame::read(&text).envelope().is_some_and(|msg| msg.kind() != MessageKind::Other) {
             let (lane, from) = (self.lane, Side::Server);
-            let why = "it came in reply to a message that expects no answer";
+            let reason = "it came in reply to a message that expects no answer";
             self.shared_session.feed_and_commit(RelayEvent::Marked {
                 lane,
                 from,
                 bytes: &text,
-                reason: why,
+                reason,
                 delivered: false,
             })?;
         }

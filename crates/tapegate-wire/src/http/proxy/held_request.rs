@@ -107,9 +107,9 @@ impl PieceStream for LateStream {
 impl ProxyExchange {
     /// Waits for the decision about a request, and returns the resulting reply.
     pub(super) async fn hold(self, parts: Parts, hold_id: HoldId) -> Response<ReplyBody> {
-        let (sender, words) = mpsc::unbounded_channel();
+        let (sender, updates) = mpsc::unbounded_channel();
         let waiting = self.proxy.shared_session.wait(hold_id, move |word| drop(sender.send(word)));
-        let held = HoldSubscription { updates: words, _waiting: waiting };
+        let held = HoldSubscription { updates, _waiting: waiting };
         // The transport answers a POST at once, whatever becomes of the message.
         if self.older {
             tokio::task::spawn_local(self.hold_in_background(parts, held));
@@ -212,9 +212,9 @@ async fn hold_with_keepalive(mut hold: HeldExchange, to: mpsc::Sender<OutboundBy
     if let Some(event) = body.collect().await.into_event() {
         to.send(event).await.ok();
     } else if parts.status != StatusCode::ACCEPTED {
-        let words = format!("the MCP server's reply ({}) has no answer", parts.status);
+        let message_text = format!("the MCP server's reply ({}) has no answer", parts.status);
         for id in request_ids(&request_body.unwrap_or_default()) {
-            let message = OwnMessage::error(&id, CODE_GONE, &words).into();
+            let message = OwnMessage::error(&id, CODE_GONE, &message_text).into();
             to.send(OutboundBytes::event(&message, None)).await.ok();
         }
     }

@@ -164,8 +164,8 @@ impl OwnRequestSender {
                 }
                 // The client must not see replies to a request that it did not make.
                 let (lane, from, delivered) = (self.lane, Side::Server, false);
-                let why = "it came in the reply to a request that tapegate made";
-                let event = RelayEvent::Marked { lane, from, bytes: &data, reason: why, delivered };
+                let reason = "it came in the reply to a request that tapegate made";
+                let event = RelayEvent::Marked { lane, from, bytes: &data, reason, delivered };
                 self.proxy
                     .shared_session
                     .feed_and_commit(event)

@@ -155,7 +155,7 @@ impl ProxyExchange {
         }
         let collected = tokio::select! {
             collected = collect(&mut body, session.message_bytes_max()) => collected,
-            why = recording_ended(self.proxy.ending.subscribe()) => return self.unreachable_reply(&why),
+            reason = recording_ended(self.proxy.ending.subscribe()) => return self.unreachable_reply(&reason),
         };
         let body = match collected {
             Ok(CollectedBody::Whole(body)) => body,
@@ -168,10 +168,10 @@ impl ProxyExchange {
             }
         };
         let Ok(text) = headers::decompress_or_reject(&parts.headers, &body, usize::MAX) else {
-            let why = "the server's reply uses an unsupported compression";
-            return match self.refuse_ambiguous_reply(&body, why) {
+            let reason = "the server's reply uses an unsupported compression";
+            return match self.refuse_ambiguous_reply(&body, reason) {
                 Some(refused) => refused,
-                None => self.unreachable_reply(why),
+                None => self.unreachable_reply(reason),
             };
         };
         let masked = match self.mask_body(&parts, &text) {

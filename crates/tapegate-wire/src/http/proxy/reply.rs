@@ -65,7 +65,7 @@ impl ProxyExchange {
         }
         let collected = tokio::select! {
             collected = collect(&mut body, self.proxy.shared_session.message_bytes_max()) => collected,
-            why = recording_ended(self.proxy.ending.subscribe()) => return self.unreachable_reply(&why),
+            reason = recording_ended(self.proxy.ending.subscribe()) => return self.unreachable_reply(&reason),
         };
         match collected {
             Ok(CollectedBody::Whole(body)) => self.forward_whole_reply(parts, body),

@@ -100,8 +100,8 @@ impl ProxyExchange {
             let awaited = {
                 // The messages of a session must reach the server in order: otherwise a call could
                 // run before the stream is open that its server requests arrive on.
-                let turnstile = proxy.sessions.borrow_mut().request_lock(self.lane);
-                let _turn = turnstile.lock().await;
+                let request_lock = proxy.sessions.borrow_mut().request_lock(self.lane);
+                let _turn = request_lock.lock().await;
                 let request = Request::from_parts(parts, body);
                 proxy.upstream.begin_with(self.path.clone(), request, credentials).await?
             };

@@ -23,7 +23,7 @@ pub(super) struct ProxySessions {
     by_endpoint: HashMap<PathAndQuery, Lane>,
     /// The paths that the server has redirected endpoint requests to.
     redirects: HashMap<PathAndQuery, ()>,
-    turnstiles: HashMap<u32, Rc<Mutex<()>>>,
+    request_locks: HashMap<u32, Rc<Mutex<()>>>,
 }
 
 impl ProxySessions {
@@ -50,7 +50,7 @@ impl ProxySessions {
     pub(super) fn unbind(&mut self, id: &[u8]) -> Option<Lane> {
         let lane = self.by_id.remove(id)?;
         // The lock is dropped with the session, or the map would grow with every session.
-        self.turnstiles.remove(&lane.session);
+        self.request_locks.remove(&lane.session);
         Some(lane)
     }
 
@@ -58,8 +58,8 @@ impl ProxySessions {
     pub(super) fn request_lock(&mut self, lane: Option<Lane>) -> Rc<Mutex<()>> {
         match lane {
             Some(Lane { session, exchange: 0 }) => {
-                make_room(&mut self.turnstiles, &session);
-                Rc::clone(self.turnstiles.entry(session).or_default())
+                make_room(&mut self.request_locks, &session);
+                Rc::clone(self.request_locks.entry(session).or_default())
             }
             _ => Rc::default(),
         }

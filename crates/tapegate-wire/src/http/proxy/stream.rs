@@ -102,8 +102,8 @@ impl PieceStream for EventStream {
                 self.ready.push(event);
                 continue;
             }
-            if let Poll::Ready(why) = self.ending.as_mut().poll(cx) {
-                self.abort(&why);
+            if let Poll::Ready(reason) = self.ending.as_mut().poll(cx) {
+                self.abort(&reason);
                 continue;
             }
             let passed = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {

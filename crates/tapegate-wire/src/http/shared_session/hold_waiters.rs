@@ -114,7 +114,7 @@ impl SharedSession {
             return outgoing;
         }
         let mut rest = Vec::new();
-        let mut words = Vec::new();
+        let mut updates = Vec::new();
         // The borrows end before listeners run, because a listener may feed the session again.
         {
             let mut session = self.recording.borrow_mut();
@@ -130,15 +130,15 @@ impl SharedSession {
                     continue;
                 };
                 let going_on = hold_id.is_some_and(|hold_id| session.is_held(hold_id));
-                words.extend(waiters.update_for(number, outgoing, going_on));
+                updates.extend(waiters.update_for(number, outgoing, going_on));
             }
             let over = waiters.waiting.extract_if(.., |_, (hold_id, _)| !session.is_held(*hold_id));
-            words.extend(over.map(|(_, (_, listener))| (listener, HoldUpdate::Over)));
+            updates.extend(over.map(|(_, (_, listener))| (listener, HoldUpdate::Over)));
         }
-        if !words.is_empty() {
+        if !updates.is_empty() {
             self.unheld.notify_waiters();
         }
-        words.into_iter().for_each(|(listener, word)| listener(word));
+        updates.into_iter().for_each(|(listener, word)| listener(word));
         rest
     }
 }

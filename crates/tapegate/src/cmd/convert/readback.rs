@@ -21,8 +21,8 @@ pub(super) fn check(
     (folder, strict): (&AssetFolder, bool),
 ) -> Result<(), Failure> {
     let refused = |message: &str| {
-        let words = format!("the generated scenario is invalid: {message}");
-        Failure::new(Exit::Invalid, words)
+        let full_message = format!("the generated scenario is invalid: {message}");
+        Failure::new(Exit::Invalid, full_message)
             .hint("nothing was written; this is a bug in tapegate, please report it")
     };
     // Readers of the old schema read a doubled `$` as one.
@@ -48,8 +48,8 @@ pub(super) fn check(
     match error {
         None => Ok(()),
         Some(finding) => {
-            let (line, path, words) = (finding.spot.line, &finding.path, &finding.message);
-            Err(refused(&format!("line {line}: {path}: {words}")))
+            let (line, path, message) = (finding.spot.line, &finding.path, &finding.message);
+            Err(refused(&format!("line {line}: {path}: {message}")))
         }
     }
 }

@@ -82,8 +82,8 @@ fn convert_to_fit(
         if !too_large || in_files || args.to_stdout() {
             if text.len() > most {
                 let bytes = text.len();
-                let words = format!("the scenario has {bytes} bytes; at most {most} can be read");
-                converted.summary.warnings.push(words);
+                let warning = format!("the scenario has {bytes} bytes; at most {most} can be read");
+                converted.summary.warnings.push(warning);
             }
             return Ok((converted, text, folder));
         }
@@ -107,8 +107,8 @@ fn open(args: &Args) -> anyhow::Result<(Index, Box<dyn BodySource>)> {
         && number as usize > loaded.index.sessions().len()
     {
         let count = loaded.index.sessions().len();
-        let words = format!("the tape has no session {number}, only {count}");
-        return Err(Failure::new(Exit::Usage, words).into());
+        let message = format!("the tape has no session {number}, only {count}");
+        return Err(Failure::new(Exit::Usage, message).into());
     }
     Ok((loaded.index, Box::new(loaded.body_reader)))
 }

@@ -137,8 +137,8 @@ fn translate(
             }
         };
         if std::mem::take(&mut first) && dialect(&line.entry) == Some(to) {
-            let words = format!("`{name}` already has that dialect");
-            return Err(Failure::new(Exit::Invalid, words).into());
+            let message = format!("`{name}` already has that dialect");
+            return Err(Failure::new(Exit::Invalid, message).into());
         }
         translator.line(line.text, &line.entry, &mut tape, &mut anomaly_file).map_err(|fault| {
             Failure::new(Exit::Invalid, format!("`{name}` is damaged: line {}: {fault}", line.line))

@@ -145,7 +145,11 @@ impl ServerScan {
     /// Records that a config or an entry in it is not used. A file may hold servers in several
     /// places; the same problem is recorded once.
     fn skip(&mut self, path: &Path, reason: String) {
-        if !self.skipped.iter().any(|(known, told)| known == path && *told == reason) {
+        if !self
+            .skipped
+            .iter()
+            .any(|(known, known_reason)| known == path && *known_reason == reason)
+        {
             self.skipped.push((path.to_owned(), reason));
         }
     }

@@ -41,8 +41,8 @@ impl LogFilterArgs {
         let since_us = match &self.since {
             None => None,
             Some(text) => Some(parse_time(text, now_us).ok_or_else(|| {
-                let words = format!("`{}` is not a valid time", text.escape_debug());
-                Failure::new(Exit::Usage, words)
+                let message = format!("`{}` is not a valid time", text.escape_debug());
+                Failure::new(Exit::Usage, message)
                     .hint("write 90s, 30m, 1h, 2d, 1w, or 2026-03-20T14:22:11Z")
             })?),
         };
@@ -81,8 +81,8 @@ impl LogFilter {
 /// Accepts only decisions that a log can contain: any other word would match nothing, as if nothing
 /// had happened.
 fn decision_parser() -> impl TypedValueParser<Value = LoggedDecision> {
-    let words = PossibleValuesParser::new(LoggedDecision::ALL.iter().map(|one| one.as_str()));
-    words.try_map(|word| LoggedDecision::parse(&word).ok_or("not a decision"))
+    let parser = PossibleValuesParser::new(LoggedDecision::ALL.iter().map(|one| one.as_str()));
+    parser.try_map(|word| LoggedDecision::parse(&word).ok_or("not a decision"))
 }
 
 fn glob(text: &str) -> Result<Glob, String> {

@@ -122,8 +122,10 @@ pub(crate) fn observe_tapes(
         return Err(Failure::new(Exit::Invalid, message_text).hint(hint));
     }
     if traffic.is_empty() {
-        let words = "there are no calls on these tapes";
-        return Err(Failure::new(Exit::Invalid, words).hint("record a session that does the work"));
+        let message = "there are no calls on these tapes";
+        return Err(
+            Failure::new(Exit::Invalid, message).hint("record a session that does the work")
+        );
     }
     Ok(traffic)
 }
@@ -181,8 +183,8 @@ pub(crate) fn generate_policy(
     wish: &GenerateOptions,
 ) -> Result<GeneratedPolicy, Failure> {
     generate::generate(traffic, wish).map_err(|reason| {
-        let words = format!("no policy can be made: {reason}");
-        let failure = Failure::new(Exit::Invalid, words);
+        let message = format!("no policy can be made: {reason}");
+        let failure = Failure::new(Exit::Invalid, message);
         match wish.cedar {
             Some(_) => failure.hint("rules can express what Cedar cannot: leave out --cedar"),
             None => failure,

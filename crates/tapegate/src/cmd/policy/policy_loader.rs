@@ -54,8 +54,8 @@ fn governing_without_file(named: Option<&Path>) -> anyhow::Result<Option<PathBuf
 /// the command names one.
 pub(super) fn nearest_path(named: Option<&Path>, way: &str) -> anyhow::Result<PathBuf> {
     let gone = |path: PathBuf| {
-        let words = format!("`{}` is gone; its accepted version is in force", path.display());
-        Failure::new(Exit::Invalid, words).hint("restore the file from version control")
+        let message = format!("`{}` is gone; its accepted version is in force", path.display());
+        Failure::new(Exit::Invalid, message).hint("restore the file from version control")
     };
     let none = || {
         Failure::new(

@@ -183,10 +183,10 @@ fn unreached_rules(policies: &[LoadedPolicy], ran: &[TestedFile]) -> Vec<String>
     for (index, LoadedPolicy { path, policy }) in policies.iter().enumerate() {
         let reached = reached_rules(ran.iter().filter(|ran| ran.policy == index));
         let missed = policy.rules.iter().filter(|rule| !reached.contains(&*rule.name));
-        let told = |rule: &tapegate_policy::model::PolicyRule| {
+        let describe_rule = |rule: &tapegate_policy::model::PolicyRule| {
             format!("{}:{}: no test reaches rule `{}`", path.display(), rule.line, rule.name)
         };
-        unreached.extend(missed.map(told));
+        unreached.extend(missed.map(describe_rule));
         if !reached.contains(DEFAULT) && reaches_default(policy) {
             unreached.push(format!("{}: no test reaches the default", path.display()));
         }

@@ -84,8 +84,8 @@ fn choose_session(index: &mut Index, args: &Args) -> Result<(), Failure> {
     let count = index.sessions().len();
     match args.session {
         TapeSession::All => {
-            let asked = index.sessions().iter().filter(|asks| !asks.is_empty()).count();
-            if asked > 1 && args.http.is_none() && !verbosity::is_quiet() {
+            let nonempty_count = index.sessions().iter().filter(|asks| !asks.is_empty()).count();
+            if nonempty_count > 1 && args.http.is_none() && !verbosity::is_quiet() {
                 terminal_output::info(&format!(
                     "the tape has {count} sessions; playing the first; choose another with \
                      --session N or --session last"

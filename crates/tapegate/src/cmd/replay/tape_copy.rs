@@ -28,8 +28,8 @@ pub(super) fn open(plan: &ReplayPlan, clock: Clock) -> anyhow::Result<Option<Sha
     let Some(path) = &plan.args.record_to else { return Ok(None) };
     // With --force, opening it would truncate the tape that is played.
     if is_same_file(&plan.args.recording, path) {
-        let words = "--record-to names the tape being played, which is never changed";
-        return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
+        let message = "--record-to names the tape being played, which is never changed";
+        return Err(Failure::new(Exit::Usage, message).hint("name another file").into());
     }
     if plan.args.report.iter().any(|report| report == path || is_same_file(report, path)) {
         let message = "--record-to and --report name the same file";

@@ -78,8 +78,8 @@ impl ServePlan {
         if let Some(path) = &args.events_file
             && found.files.iter().any(|file| is_same_file(file, path))
         {
-            let words = "--events-file names a file of the scenario, which is never changed";
-            return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
+            let message = "--events-file names a file of the scenario, which is never changed";
+            return Err(Failure::new(Exit::Usage, message).hint("name another file").into());
         }
         let Some(scenario) = found.scenario else {
             let message = format!("the scenario `{}` cannot be run", origin.path().display());
@@ -91,8 +91,8 @@ impl ServePlan {
             return Err(Failure::new(Exit::Invalid, message).hint(hint).into());
         }
         if args.expect && scenario.expect.is_empty() {
-            let words = "the scenario has no `expect`, so --expect has nothing to check";
-            return Err(Failure::new(Exit::Invalid, words).into());
+            let message = "the scenario has no `expect`, so --expect has nothing to check";
+            return Err(Failure::new(Exit::Invalid, message).into());
         }
         let scenario = Rc::new(scenario);
         Ok(Self { args, origin, scenario, files: found.files })
@@ -219,6 +219,6 @@ fn check_event_files(args: &Args) -> Result<(), Failure> {
 }
 
 fn error(danger: dangerous_features::DangerousFeature) -> Finding {
-    let words = format!("{}; allow it with --allow-external-handlers", danger.message);
-    Finding { severity: Severity::Error, spot: danger.spot, path: String::new(), message: words }
+    let message = format!("{}; allow it with --allow-external-handlers", danger.message);
+    Finding { severity: Severity::Error, spot: danger.spot, path: String::new(), message }
 }

@@ -87,12 +87,12 @@ pub(super) async fn run(plan: ShimPlan, hub_address: HubAddress) -> anyhow::Resu
         let failure = Failure::new(Exit::Invalid, message_text).hint(hint);
         return refuse_to_start(&plan, FailureKind::Policy, failure).await;
     }
-    let (plan, sink, mail) = use_hub_state_dir(plan, &snapshot, &rule, &client);
+    let (plan, sink, uploader) = use_hub_state_dir(plan, &snapshot, &rule, &client);
     // Only now is it known whether the hub's state folder is used.
     if let Err(failure) = session::check_folders(&plan, &rule) {
         return refuse_to_start(&plan, FailureKind::State, failure).await;
     }
-    let joined = HubSession { client, snapshot, rule, sink, uploader: mail, hang_up, stop };
+    let joined = HubSession { client, snapshot, rule, sink, uploader, hang_up, stop };
     joined.run_session(&plan, signals).await
 }
 
@@ -119,39 +119,41 @@ impl HubSession {
         let journal = session::open_journal(plan, &rule, sink);
         let policy_handle = PolicyHandle::new(rule.active_policy.clone());
         let (settle, hold_outcomes) = mpsc::channel(SETTLEMENTS_MAX);
-        let (counter, clerk) = HubApprovals::new(&client, settle, &journal, &policy_handle, plan);
+        let (approvals, approval_worker) =
+            HubApprovals::new(&client, settle, &journal, &policy_handle, plan);
         let reload = PolicyReloader::new(plan, &policy_handle, &journal, hang_up);
         reload.note_policy(&rule, "loaded");
         let trimmed = session::release_memory(policy_handle.clone());
-        let mut guard = ShimSession {
+        let mut shim_session = ShimSession {
             plan,
             rule: &rule,
             upstream: &upstream,
             policy_handle,
             journal: journal.clone(),
-            approval_channel: Some(Box::new(counter)),
+            approval_channel: Some(Box::new(approvals)),
             hold_outcomes: Some(hold_outcomes),
             tape: None,
             counts: true,
             traffic: TrafficMonitor::default(),
             unheard: None,
         };
-        let pulse = Heartbeat { client: &client, plan, reload: &reload, journal: &journal, stop };
+        let heartbeat =
+            Heartbeat { client: &client, plan, reload: &reload, journal: &journal, stop };
         let besides = async {
-            tokio::join!(clerk.run(), pulse.run(&snapshot), trimmed);
+            tokio::join!(approval_worker.run(), heartbeat.run(&snapshot), trimmed);
             std::future::pending::<Infallible>().await
         };
         let exit = tokio::select! {
-            exit = serve(plan, &upstream, signals, &mut guard) => exit,
+            exit = serve(plan, &upstream, signals, &mut shim_session) => exit,
             never = besides => match never {},
         };
         // Events first: a hub that shuts down waits only for shims that have not reported their
         // end.
-        if let Some(mail) = mail {
-            mail.last().await;
+        if let Some(uploader) = mail {
+            uploader.last().await;
         }
         // A hub that does not hear this notices the end when the lease is over.
-        tokio::time::timeout(FAREWELL, pulse.report_end(exit.as_ref().ok())).await.ok();
+        tokio::time::timeout(FAREWELL, heartbeat.report_end(exit.as_ref().ok())).await.ok();
         exit
     }
 }
@@ -186,7 +188,7 @@ async fn handle_missing_hub(
             std::future::pending::<Infallible>().await
         };
         tokio::select! {
-            told = serve_failure(plan, failure, signals) => { told?; },
+            result = serve_failure(plan, failure, signals) => { result?; },
             never = soon => match never {},
         }
     }
@@ -260,7 +262,7 @@ fn use_hub_state_dir(
         None => {}
     }
     match event_uploader::start_upload(client, &own, snapshot.log_id.as_deref(), &plan.log) {
-        Ok((sink, mail)) => (plan, sink, Some(mail)),
+        Ok((sink, uploader)) => (plan, sink, Some(uploader)),
         Err(message_text) => (plan, EventSink::Nowhere(message_text), None),
     }
 }

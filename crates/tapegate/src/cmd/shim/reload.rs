@@ -95,12 +95,12 @@ impl PolicyReloader<'_> {
     /// Logs that the policy files were written but have the accepted content: they may have had
     /// other content in between, too briefly to be noticed.
     fn note_rewritten(&self, path: &Path) {
-        let words = format!("`{}` was written again, with the accepted content", path.display());
+        let reason = format!("`{}` was written again, with the accepted content", path.display());
         self.journal.log_event(ActivityEvent {
             wall_us: self.plan.clock.now().wall_us,
             level: "info",
             kind: "policy",
-            policy_reason: Some(words.into()),
+            policy_reason: Some(reason.into()),
             policy_version: self
                 .policy_handle
                 .get()

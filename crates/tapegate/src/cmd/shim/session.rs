@@ -129,7 +129,7 @@ async fn run_without_hub(
         remember_state(plan);
     }
     let trimmed = release_memory(policy_handle.clone());
-    let mut guard = ShimSession {
+    let mut shim_session = ShimSession {
         plan,
         rule,
         upstream,
@@ -147,7 +147,7 @@ async fn run_without_hub(
         std::future::pending::<Infallible>().await
     };
     let exit = tokio::select! {
-        exit = serve(plan, upstream, signals, &mut guard) => exit,
+        exit = serve(plan, upstream, signals, &mut shim_session) => exit,
         never = besides => match never {},
     };
     // An agent may rewrite the policy as its last act, before the watcher has a turn.
@@ -231,8 +231,8 @@ pub(super) fn open_activity_log(plan: &ShimPlan, rule: &ShimPolicy) -> Result<Ac
 
 /// Creates the journal of the session. If events cannot be logged, that is reported immediately.
 pub(super) fn open_journal(plan: &ShimPlan, rule: &ShimPolicy, sink: EventSink) -> ShimJournal {
-    if let EventSink::Nowhere(words) = &sink {
-        plan.log.log(VerbosityLevel::Error, words);
+    if let EventSink::Nowhere(message) = &sink {
+        plan.log.log(VerbosityLevel::Error, message);
     }
     let journal = ShimJournal::new(journal::JournalConfig {
         log: plan.log.clone(),
@@ -250,7 +250,7 @@ pub(super) async fn serve(
     plan: &ShimPlan,
     upstream: &UpstreamTarget,
     signals: Signals,
-    guard: &mut ShimSession<'_>,
+    shim_session: &mut ShimSession<'_>,
 ) -> anyhow::Result<Exit> {
     let headers = plan.args.upstream.headers();
     let route = SessionRoute {
@@ -263,12 +263,12 @@ pub(super) async fn serve(
         keeps_stderr: false,
         quiet: verbosity::is_quiet(),
     };
-    let ended = match session::run(&route, signals, guard).await {
+    let ended = match session::run(&route, signals, shim_session).await {
         Ok(ended) => ended,
-        Err(error) => return report_start_failure(plan, guard, error).await,
+        Err(error) => return report_start_failure(plan, shim_session, error).await,
     };
     let (text, hint, exit, signals) = match ended {
-        SessionEnd::Exit(exit) => match guard.unheard.take() {
+        SessionEnd::Exit(exit) => match shim_session.unheard.take() {
             // The client may not have sent a request yet, or may try again in another way.
             Some(reason) => (reason, SERVER_ENDED_HINT, exit, Signals::listen()?),
             None => return Ok(exit),
@@ -277,8 +277,8 @@ pub(super) async fn serve(
             (error.to_string(), NO_SERVER_HINT, Exit::Transport, signals)
         }
     };
-    guard.journal.print_message(VerbosityLevel::Error, &text);
-    note_failure(plan, &guard.journal, FailureKind::Server, &text);
+    shim_session.journal.print_message(VerbosityLevel::Error, &text);
+    note_failure(plan, &shim_session.journal, FailureKind::Server, &text);
     let message = start_failure::shorten_reason(&text, Some(hint));
     let failure = StartFailure { message, kind: FailureKind::Server, exit };
     serve_failure(plan, failure, signals).await
@@ -288,7 +288,7 @@ pub(super) async fn serve(
 /// be written, a header or the server's URL is wrong, or the address is in use.
 async fn report_start_failure(
     plan: &ShimPlan,
-    guard: &ShimSession<'_>,
+    shim_session: &ShimSession<'_>,
     error: anyhow::Error,
 ) -> anyhow::Result<Exit> {
     let failure = error.downcast::<Failure>()?;
@@ -296,7 +296,7 @@ async fn report_start_failure(
         Exit::Io => FailureKind::Tape,
         _ => FailureKind::Settings,
     };
-    note_failure(plan, &guard.journal, kind, &failure.message);
+    note_failure(plan, &shim_session.journal, kind, &failure.message);
     if plan.args.http.is_some() {
         // There may be no listener, and so no client to tell.
         return Err(failure.into());

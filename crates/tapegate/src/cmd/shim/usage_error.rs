@@ -48,8 +48,8 @@ fn reason(error: &clap::Error) -> String {
         !["Usage:", "For more information"].iter().any(|start| line.starts_with(start))
     });
     let lines: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
-    let words = lines.join(" ");
-    words.strip_prefix("error: ").unwrap_or(&words).to_owned()
+    let message = lines.join(" ");
+    message.strip_prefix("error: ").unwrap_or(&message).to_owned()
 }
 
 fn serve_error(reason: &str) -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ fn entry() -> ApprovalEntry {
         params: Some(
             "{\"name\":\"x\",\"arguments\":{\"path\": \"/\\u001b[31m\u{202e}x\"}}".to_owned(),
         ),
-        asked: 1,
+        call_count: 1,
         waiting: 1,
         workflow: "default".to_owned(),
         folder: "/home/u/shop".to_owned(),
@@ -60,12 +60,12 @@ fn the_folder_and_the_policy_of_a_request_are_shown_and_cannot_hide() {
 
 #[test]
 fn a_repeated_call_says_how_often_and_since_when_nobody_waits() {
-    let request = ApprovalRecord { asked: 2, waiting: 1, ..entry().request };
+    let request = ApprovalRecord { call_count: 2, waiting: 1, ..entry().request };
     assert_eq!(caller(&request, NOW), "asked 2×");
     let left_us = Some(NOW - 40_000_000);
     let request = ApprovalRecord { waiting: 0, left_us, ..request };
     assert_eq!(caller(&request, NOW), "asked 2×, caller gave up 40s ago");
-    let request = ApprovalRecord { asked: 1, ..request };
+    let request = ApprovalRecord { call_count: 1, ..request };
     assert_eq!(caller(&request, NOW), "caller gave up 40s ago");
 }
 

@@ -394,7 +394,7 @@ fn repeats_of_a_call_are_asked_about_once_and_the_newest_is_sent() {
     run.send(format!("{again}\n{}", ask(3, "ping")).as_bytes());
     answer(&run, 3);
     let waits = waiting(&run);
-    assert_eq!((waits.len(), waits[0].id.as_str(), waits[0].asked), (1, id.as_str(), 2));
+    assert_eq!((waits.len(), waits[0].id.as_str(), waits[0].call_count), (1, id.as_str(), 2));
     let shown = tapegate_on(&run, &["approvals"]);
     assert!(String::from_utf8_lossy(&shown.stdout).contains("asked 2×"), "{shown:?}");
     decide(&run, ApprovalOutcome::Approved, &id);

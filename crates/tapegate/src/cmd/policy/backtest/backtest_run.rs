@@ -93,34 +93,35 @@ impl BacktestRun<'_> {
         outline: &mut BacktestOutline,
         print: &mut FindingPrinter<'_>,
     ) -> anyhow::Result<u64> {
-        let scene = TapePreamble::of(path, self.required_context())?;
-        let mut bench = self.bench();
+        let preamble = TapePreamble::of(path, self.required_context())?;
+        let mut trials = self.bench();
         let (mut lines, mut entries, mut broken) = (0, 0, None);
         let take = |work: SectionWork| -> anyhow::Result<()> {
-            let sheet = match work {
-                SectionWork::Done(sheet) => *sheet,
+            let section_result = match work {
+                SectionWork::Done(section_result) => *section_result,
                 // Here, in the order of the tape, because the policy depends on all earlier
                 // messages.
-                SectionWork::Left(section) => self.judge(&section, &mut bench),
+                SectionWork::Left(section) => self.judge(&section, &mut trials),
             };
-            for mut finding in sheet.shown {
+            for mut finding in section_result.shown {
                 // A section counts its lines from its own start.
                 finding.location.line += lines;
                 print(&finding)?;
                 outline.shown += 1;
             }
-            tally.add(sheet.tally, self.number, lines);
-            outline.oversize += sheet.oversize;
-            outline.broken_lines += sheet.broken_lines;
-            broken = broken.take().or(sheet.broken.map(|message_text| (message_text, lines)));
-            (lines, entries) = (lines + sheet.lines, entries + sheet.entries);
+            tally.add(section_result.tally, self.number, lines);
+            outline.oversize += section_result.oversize;
+            outline.broken_lines += section_result.broken_lines;
+            broken =
+                broken.take().or(section_result.broken.map(|message_text| (message_text, lines)));
+            (lines, entries) = (lines + section_result.lines, entries + section_result.entries);
             Ok(())
         };
-        let work = |section: TapeSection| match &scene {
-            Some(scene) => {
-                let mut bench = self.bench();
-                self.set(scene, section.offset, &mut bench);
-                SectionWork::Done(Box::new(self.judge(&section, &mut bench)))
+        let work = |section: TapeSection| match &preamble {
+            Some(preamble) => {
+                let mut trials = self.bench();
+                self.set(preamble, section.offset, &mut trials);
+                SectionWork::Done(Box::new(self.judge(&section, &mut trials)))
             }
             None => SectionWork::Left(section),
         };
@@ -150,13 +151,13 @@ impl BacktestRun<'_> {
     }
 
     /// Feeds the messages that set the context before an offset of the tape.
-    fn set(&self, scene: &TapePreamble, offset: u64, bench: &mut TrialPair) {
-        for tape_message in scene.events_before(offset) {
+    fn set(&self, preamble: &TapePreamble, offset: u64, trials: &mut TrialPair) {
+        for tape_message in preamble.events_before(offset) {
             match tape_message {
-                None => *bench = self.bench(),
+                None => *trials = self.bench(),
                 Some(tape_message) => {
-                    bench.trial.judge(&tape_message);
-                    bench.before.iter_mut().for_each(|trial| drop(trial.judge(&tape_message)));
+                    trials.trial.judge(&tape_message);
+                    trials.before.iter_mut().for_each(|trial| drop(trial.judge(&tape_message)));
                 }
             }
         }
@@ -167,43 +168,43 @@ impl BacktestRun<'_> {
     }
 
     /// Evaluates the messages of a section.
-    fn judge(&self, section: &TapeSection, bench: &mut TrialPair) -> SectionResult {
-        let mut sheet = SectionResult::default();
+    fn judge(&self, section: &TapeSection, trials: &mut TrialPair) -> SectionResult {
+        let mut section_result = SectionResult::default();
         let lines = read_section(&section.text, section.last, &mut |next| match next {
-            Ok(numbered) => self.judge_entry(&numbered, bench, &mut sheet),
+            Ok(numbered) => self.judge_entry(&numbered, trials, &mut section_result),
             // A crash may leave an incomplete last line, which is not a message.
             Err(LineProblem::Torn { .. }) => {}
             Err(problem) => {
-                sheet.broken_lines += 1;
-                sheet.broken.get_or_insert_with(|| match problem {
+                section_result.broken_lines += 1;
+                section_result.broken.get_or_insert_with(|| match problem {
                     LineProblem::Line { fault, .. } => format!("a line is not an entry: {fault}"),
                     other => other.to_string(),
                 });
             }
         });
-        sheet.lines = lines;
-        sheet
+        section_result.lines = lines;
+        section_result
     }
 
     fn judge_entry(
         &self,
         numbered: &NumberedLine<'_>,
-        bench: &mut TrialPair,
-        sheet: &mut SectionResult,
+        trials: &mut TrialPair,
+        section_result: &mut SectionResult,
     ) {
-        sheet.entries += 1;
+        section_result.entries += 1;
         let line = numbered.line;
         match &numbered.entry {
             TapeLine::Message(message) if !message.ours => {
                 let place = FindingLocation { tape: self.number, line, seq: message.seq };
-                self.message(message, place, bench, sheet);
+                self.message(message, place, trials, section_result);
             }
             TapeLine::Bad(bad) => {
                 let place = FindingLocation { tape: self.number, line, seq: None };
-                self.judge_bad_line(bad, place, bench, sheet);
+                self.judge_bad_line(bad, place, trials, section_result);
             }
             // A header starts another recording, so the context starts empty.
-            TapeLine::Header(_) => *bench = self.bench(),
+            TapeLine::Header(_) => *trials = self.bench(),
             TapeLine::Message(_) | TapeLine::Footer(_) | TapeLine::Unknown(_) => {}
         }
     }
@@ -212,8 +213,8 @@ impl BacktestRun<'_> {
         &self,
         message: &MessageLine<'_>,
         place: FindingLocation,
-        bench: &mut TrialPair,
-        sheet: &mut SectionResult,
+        trials: &mut TrialPair,
+        section_result: &mut SectionResult,
     ) {
         let lines = self.terms.settings.client == TransportKind::Lines;
         // A batch is one message on the wire, and several on a tape.
@@ -234,18 +235,18 @@ impl BacktestRun<'_> {
             bytes,
             terminated: !message.unterminated,
         };
-        self.judge_message(&tape_message, place, bench, sheet);
+        self.judge_message(&tape_message, place, trials, section_result);
     }
 
     fn judge_bad_line(
         &self,
         bad: &BadFrame<'_>,
         place: FindingLocation,
-        bench: &mut TrialPair,
-        sheet: &mut SectionResult,
+        trials: &mut TrialPair,
+        section_result: &mut SectionResult,
     ) {
         match &*bad.reason {
-            TOO_LARGE => sheet.oversize += 1,
+            TOO_LARGE => section_result.oversize += 1,
             // Not messages of their own: what they belong to is on the tape.
             UNTERMINATED | TORN_TAIL | BATCH => {}
             _ => {
@@ -256,7 +257,7 @@ impl BacktestRun<'_> {
                     bytes: &bad.raw,
                     terminated: true,
                 };
-                self.judge_message(&tape_message, place, bench, sheet);
+                self.judge_message(&tape_message, place, trials, section_result);
             }
         }
     }
@@ -265,17 +266,17 @@ impl BacktestRun<'_> {
         &self,
         tape_message: &TapeMessage<'_>,
         place: FindingLocation,
-        bench: &mut TrialPair,
-        sheet: &mut SectionResult,
+        trials: &mut TrialPair,
+        section_result: &mut SectionResult,
     ) {
-        let outcome = bench.trial.judge(tape_message);
-        sheet.tally.count_message(&outcome, place);
-        if let Some(trial) = &mut bench.before {
+        let outcome = trials.trial.judge(tape_message);
+        section_result.tally.count_message(&outcome, place);
+        if let Some(trial) = &mut trials.before {
             let before = trial.judge(tape_message);
             if let Some(change) = differ(&before, &outcome) {
-                sheet.tally.count_change(&change, place);
+                section_result.tally.count_change(&change, place);
                 if self.show.contains(&None) {
-                    sheet.shown.push(BacktestFinding {
+                    section_result.shown.push(BacktestFinding {
                         location: place,
                         item: BacktestItem::Changed(change),
                     });
@@ -285,15 +286,13 @@ impl BacktestRun<'_> {
         }
         if self.show.iter().any(Option::is_some) {
             let all = findings_of(&outcome).into_iter();
-            let wanted = all.filter(|told| self.show.contains(&Some(told.kind)));
-            sheet.shown.extend(
-                wanted.map(|told| BacktestFinding {
-                    location: place,
-                    item: BacktestItem::Told(told),
-                }),
-            );
+            let wanted = all.filter(|detail| self.show.contains(&Some(detail.kind)));
+            section_result.shown.extend(wanted.map(|detail| BacktestFinding {
+                location: place,
+                item: BacktestItem::Told(detail),
+            }));
         }
-        bench.trial.recycle(outcome);
+        trials.trial.recycle(outcome);
     }
 }
 

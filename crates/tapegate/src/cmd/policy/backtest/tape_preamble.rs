@@ -48,17 +48,17 @@ impl TapePreamble {
             HistoryScope::Scene if path.is_file() => {}
             HistoryScope::Scene | HistoryScope::All => return Ok(None),
         }
-        let mut scene = Self::default();
+        let mut preamble = Self::default();
         let mut heard = 0;
         // An error is the only way to stop the reading early; this kind occurs nowhere else.
         let enough = || io::Error::from(io::ErrorKind::QuotaExceeded);
         let take = |mut events: Vec<PreambleEvent>| -> io::Result<()> {
             heard += events.len();
-            scene.0.append(&mut events);
+            preamble.0.append(&mut events);
             if heard <= HEARD_MAX { Ok(()) } else { Err(enough()) }
         };
         match sections::read(path, Box::new(|_, _| ()), collect_context, take) {
-            Ok(_) => Ok(Some(scene)),
+            Ok(_) => Ok(Some(preamble)),
             Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => Ok(None),
             Err(error) => Err(error),
         }

@@ -45,10 +45,10 @@ pub(super) fn discover(args: &Args, policy: Option<&Policy>) -> anyhow::Result<S
             Err(Failure::new(Exit::Usage, "give either a server or tapes, not both").into())
         }
         (None, true) => {
-            let words = "no tapes and no server are named";
+            let message = "no tapes and no server are named";
             let hint =
                 "name tapes, or a server: `-- CMD ARGS`, `--upstream CMD`, `--upstream-http URL`";
-            Err(Failure::new(Exit::Usage, words).hint(hint).into())
+            Err(Failure::new(Exit::Usage, message).hint(hint).into())
         }
     }
 }
@@ -75,8 +75,8 @@ fn discover_from_tapes(
     }
     learnt.retain(|_, survey| !survey.is_empty());
     if learnt.is_empty() {
-        let words = "the tapes contain no lists of what their servers offer";
-        return Err(Failure::new(Exit::Invalid, words).into());
+        let message = "the tapes contain no lists of what their servers offer";
+        return Err(Failure::new(Exit::Invalid, message).into());
     }
     for (server, survey) in &learnt {
         report_oddities(server, survey);
@@ -158,8 +158,8 @@ fn report_oddities(server: &str, survey: &ServerSurvey) {
 }
 
 fn unnamed_tape_failure(tape: &BacktestTape) -> Failure {
-    let words = format!("cannot tell which server `{}` belongs to", tape.path.display());
-    Failure::new(Exit::Usage, words).hint("name it with --server-id NAME")
+    let message = format!("cannot tell which server `{}` belongs to", tape.path.display());
+    Failure::new(Exit::Usage, message).hint("name it with --server-id NAME")
 }
 
 fn exit_of(error: &LinkError) -> Exit {

@@ -26,16 +26,16 @@ impl FileApprovals {
         for (_, mut same) in open {
             // Hold ids ascend, so the newest call is the last.
             same.sort_by_key(|(hold_id, _)| *hold_id);
-            let tickets: Vec<HoldId> = same.iter().map(|(hold_id, _)| *hold_id).collect();
+            let hold_ids: Vec<HoldId> = same.iter().map(|(hold_id, _)| *hold_id).collect();
             let Some((_, request)) = same.pop() else { continue };
             match self.0.find_decision(approvals, &request) {
-                Ok(None) => self.0.release_if_approved_elsewhere(approvals, &tickets, &request),
+                Ok(None) => self.0.release_if_approved_elsewhere(approvals, &hold_ids, &request),
                 Ok(Some(decided)) => {
-                    self.0.settle_calls(approvals, &tickets, &request.id, &decided);
+                    self.0.settle_calls(approvals, &hold_ids, &request.id, &decided);
                     self.0.log_unlogged();
                 }
                 Err(error) => {
-                    tickets.iter().for_each(|hold_id| {
+                    hold_ids.iter().for_each(|hold_id| {
                         self.0.settle_unavailable(*hold_id, &error.to_string())
                     });
                 }
@@ -75,12 +75,12 @@ impl FileApprovalsInner {
     fn settle_calls(
         &self,
         approvals: &ApprovalStore,
-        tickets: &[HoldId],
+        hold_ids: &[HoldId],
         id: &str,
         decided: &ApprovalDecision,
     ) {
         let mut waiting: Vec<(HoldId, OpenApproval)> = Vec::new();
-        for hold_id in tickets {
+        for hold_id in hold_ids {
             let open = self.open().remove(hold_id);
             waiting.extend(open.map(|open| (*hold_id, open)));
         }
@@ -121,7 +121,7 @@ impl FileApprovalsInner {
     fn release_if_approved_elsewhere(
         &self,
         approvals: &ApprovalStore,
-        tickets: &[HoldId],
+        hold_ids: &[HoldId],
         request: &ApprovalRecord,
     ) {
         let now_us = self.clock.now().wall_us;
@@ -129,7 +129,7 @@ impl FileApprovalsInner {
         let Ok(Some((id, decided))) = approvals.find_earlier_approval(request, now_us) else {
             return;
         };
-        let Some(hold_id) = tickets.last().copied() else { return };
+        let Some(hold_id) = hold_ids.last().copied() else { return };
         self.open().remove(&hold_id);
         self.journal.set_approval_id(hold_id, &id);
         self.settle(hold_id, HoldOutcome::Approved(Approval { hold_id, by: decided.by }));

@@ -72,10 +72,10 @@ impl FileApprovalsInner {
         let is_masked = approval_request.params != request.params.as_deref().map(str::as_bytes);
         // A copy with secrets is kept only for calls that approvers cannot judge without it.
         let unmasked = approval_request.params.filter(|_| is_masked);
-        let asked = approvals
+        let ask_outcome = approvals
             .publish_request_once(&ApprovalRecord { id, ..request }, unmasked)
             .map_err(message)?;
-        let request = asked.into_request();
+        let request = ask_outcome.into_request();
         self.journal.set_approval_id(hold_id, &request.id);
         let (subject, method) =
             (approval_request.subject.clone(), approval_request.method.to_owned());

@@ -72,13 +72,12 @@ impl HubApprovals {
         plan: &ShimPlan,
     ) -> (Self, HubApprovalWorker) {
         // The gate cannot wait for room. The relay's limit on held calls bounds the queue.
-        let (questions, errands) = mpsc::unbounded_channel();
+        let (questions, commands) = mpsc::unbounded_channel();
         let (policy_handle, connection_id) = (policy_handle.clone(), plan.connection_id.clone());
         let folder = plan.folder.clone();
         let client = Arc::clone(client);
-        let clerk =
-            HubApprovalWorker { client, commands: errands, settle, journal: journal.clone() };
-        (Self { questions, policy_handle, journal: journal.clone(), connection_id, folder }, clerk)
+        let worker = HubApprovalWorker { client, commands, settle, journal: journal.clone() };
+        (Self { questions, policy_handle, journal: journal.clone(), connection_id, folder }, worker)
     }
 }
 
