@@ -17,8 +17,8 @@ use crate::service::{Hub, NoticeLevel};
 const LOOK_MOST: Duration = Duration::from_millis(20);
 /// The longest interval where changes are watched.
 const LOOK_LEAST: Duration = Duration::from_secs(60);
-/// How long requests are kept after they expired.
-const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// How long requests are kept after they can no longer be decided, as by a shim without a hub.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 impl Hub {
     /// Checks the folder whenever it changes or a request expires. Never returns.
