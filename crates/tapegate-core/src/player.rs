@@ -44,6 +44,9 @@ pub use report::{
 use tape::PlayerTape;
 use tape_run::{RunScope, TapeRun};
 
+/// The threshold of fuzzy matching, unless another one is chosen.
+pub const FUZZY_THRESHOLD_DEFAULT: f64 = 0.7;
+
 /// How a request is matched to the tape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MatchMode {

@@ -35,8 +35,8 @@ impl LeafHashes {
         self.0.len()
     }
 
-    /// The share of leaves that are equal, from 0 to 1.
-    pub(super) fn score(&self, other: &Self) -> f64 {
+    /// The share of leaves that are equal, from 0 to 1; `unequal` more are known to differ.
+    pub(super) fn score(&self, other: &Self, unequal: usize) -> f64 {
         let (mut one, mut two) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut equal = 0u32;
         while let (Some(left), Some(right)) = (one.peek(), two.peek()) {
@@ -51,7 +51,7 @@ impl LeafHashes {
             }
         }
         // The longer side counts, so that extra arguments lower the score.
-        match self.0.len().max(other.0.len()) {
+        match self.0.len().max(other.0.len()) + unequal {
             0 => 1.0,
             all => f64::from(equal) / all as f64,
         }
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     fn score(one: &str, two: &str) -> f64 {
-        LeafHashes::of(one.as_bytes(), None).score(&LeafHashes::of(two.as_bytes(), None))
+        LeafHashes::of(one.as_bytes(), None).score(&LeafHashes::of(two.as_bytes(), None), 0)
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(super) struct RequestLikeness {
     /// A hash of its subject: the method, and the name or uri.
     pub(super) about: u64,
     /// All other leaves of its params.
-    pub(super) leaves: LeafHashes,
+    leaves: LeafHashes,
 }
 
 /// The features of recorded requests, as far as they were needed and fit.
@@ -47,6 +47,13 @@ impl RequestLikeness {
             about: FixedState::default().hash_one(about),
             leaves: LeafHashes::of(&signer.canonical(text), without),
         }
+    }
+
+    /// How similar two requests are, from 0 to 1. Matching and every explanation use this one
+    /// number, so that a threshold can be chosen by what is shown.
+    pub(super) fn score(&self, other: &Self) -> f64 {
+        // Another subject counts as one value that differs, so such a request is never equal.
+        self.leaves.score(&other.leaves, usize::from(self.about != other.about))
     }
 }
 
@@ -87,7 +94,7 @@ mod tests {
         let one = likeness(r#"{"id":1,"method":"tools/call","params":{"name":"a","x":1,"y":2}}"#);
         let two = likeness(r#"{"id":2,"method":"tools\/call","params":{"y":3,"x":1,"name":"a"}}"#);
         assert_eq!(one.about, two.about);
-        assert!((one.leaves.score(&two.leaves) - 0.5).abs() < 1e-9);
+        assert!((one.score(&two) - 0.5).abs() < 1e-9);
         for other in [
             r#"{"id":1,"method":"tools/call","params":{"name":"b","x":1}}"#,
             r#"{"id":1,"method":"prompts/get","params":{"name":"a","x":1}}"#,
@@ -95,6 +102,18 @@ mod tests {
         ] {
             assert_ne!(one.about, likeness(other).about, "{other}");
         }
+    }
+
+    #[test]
+    fn a_request_with_another_subject_is_never_equal() {
+        let call = |name: &str| {
+            let params = format!(r#"{{"name":"{name}","x":1}}"#);
+            likeness(&format!(r#"{{"id":1,"method":"tools/call","params":{params}}}"#))
+        };
+        assert!((call("a").score(&call("a")) - 1.0).abs() < 1e-9);
+        assert!((call("a").score(&call("b")) - 0.5).abs() < 1e-9);
+        // Not even if the names count as equal by their kind.
+        assert!((call("run-1731664953488").score(&call("run-1731664953499")) - 0.5).abs() < 1e-9);
     }
 
     #[test]

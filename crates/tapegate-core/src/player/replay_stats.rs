@@ -3,7 +3,7 @@
 use std::io;
 
 use super::client_replies::ChangedReply;
-use super::fuzzy::LeafHashes;
+use super::likeness::RequestLikeness;
 use super::report::{
     DifferingRequest, Divergence, DivergenceReason, ExtraRead, NearMatch, ReplayNotice,
     ReplaySummary, UnusedRequest,
@@ -270,12 +270,12 @@ fn nearest(
         // No recorded request has this subject; another one of the same method may help.
         candidates.extend(0..tape.request_count().min(LOOKED_MAX as u32));
     }
-    let leaves = LeafHashes::of(&tape.signer.canonical(live_request.text), None);
+    let wanted = RequestLikeness::of(live_request.text, &tape.signer);
     let mut next = None;
-    let mut nearest: Vec<(u32, NearMatch)> = Vec::new();
+    let mut nearest: Vec<(u32, bool, NearMatch)> = Vec::new();
     let mut looked_bytes = 0;
     for (index, request_number) in candidates.into_iter().enumerate() {
-        if nearest.iter().any(|(other, _)| *other == request_number) {
+        if nearest.iter().any(|(other, ..)| *other == request_number) {
             continue;
         }
         // Large requests cost time to compare, and the client waits for its error.
@@ -289,23 +289,24 @@ fn nearest(
         let method = frame.envelope().and_then(|envelope| envelope.method);
         let same_method = method.map(|text| text.bytes())
             == live_request.envelope.method.map(|text| text.bytes());
-        let score = match same_method {
-            true => leaves.score(&LeafHashes::of(&tape.signer.canonical(&request), None)),
-            false => 0.0,
-        };
+        let recorded = RequestLikeness::of(&request, &tape.signer);
+        let score = if same_method { wanted.score(&recorded) } else { 0.0 };
         let near =
             NearMatch { number, request, score, session: tape.session_of(request_number) + 1 };
         if index == 0 && expected.is_some() {
             next = Some(near.clone());
         }
         if same_method {
-            nearest.push((request_number, near));
-            // Among equally near ones, the expected request stays first.
-            nearest.sort_by(|one, two| two.1.score.total_cmp(&one.1.score));
+            nearest.push((request_number, recorded.about == wanted.about, near));
+            // No mode answers a call with that of another tool, however equal the rest is. Among
+            // equally near ones, the expected request stays first.
+            nearest.sort_by(|(_, one_like, one), (_, two_like, two)| {
+                two_like.cmp(one_like).then(two.score.total_cmp(&one.score))
+            });
             nearest.truncate(NEAREST_MAX);
         }
     }
-    Ok((next, nearest.into_iter().map(|(_, near)| near).collect()))
+    Ok((next, nearest.into_iter().map(|(.., near)| near).collect()))
 }
 
 /// A short description of what a request asks for.

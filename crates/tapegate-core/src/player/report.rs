@@ -82,7 +82,8 @@ pub struct NearMatch {
     pub number: u32,
     /// The recorded request.
     pub request: Vec<u8>,
-    /// The share of it that is equal, from 0 to 1.
+    /// The share of its params that is equal, from 0 to 1, as fuzzy matching counts it: without the
+    /// name or uri, unless that differs.
     pub score: f64,
     /// The recorded session it belongs to, from 1.
     pub session: u32,

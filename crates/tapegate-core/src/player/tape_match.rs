@@ -304,21 +304,23 @@ fn find_by_likeness(
     let wanted = RequestLikeness::of(request.text, &tape.signer);
     let reuse = options.on_exhausted != OnExhausted::Error;
     let mut best: Option<(f64, bool, u32)> = None;
-    let (mut ties, mut any) = (0, None);
+    let (mut ties, mut used_up) = (0, None);
     let mut request_number = tape.index.first_with_subject(request.signature).unwrap_or(NONE);
     while request_number != NONE {
         let recorded = tape.likeness(request_number)?;
         if recorded.about == wanted.about {
-            any = Some(request_number);
+            let score = wanted.score(recorded);
             let fresh = !run.is_used(request_number);
             if fresh || reuse {
-                let rank = (wanted.leaves.score(&recorded.leaves), fresh, request_number);
+                let rank = (score, fresh, request_number);
                 match best {
                     // An unused request wins over a used one with the same score.
                     Some((score, unused, _)) if (score, unused) > (rank.0, fresh) => {}
                     Some((score, unused, _)) if (score, unused) == (rank.0, fresh) => ties += 1,
                     _ => (best, ties) = (Some(rank), 0),
                 }
+            } else if score >= threshold {
+                used_up = Some(request_number);
             }
         }
         request_number = tape.index.next_with_subject(request_number);
@@ -334,10 +336,11 @@ fn find_by_likeness(
             Ok(TapeMatch::Near { ask, score, paths, ties })
         }
         _ => {
-            let exhausted = best.is_none() && any.is_some();
-            let reason =
-                if exhausted { DivergenceReason::Exhausted } else { DivergenceReason::NotRecorded };
-            Ok(TapeMatch::Nothing { reason, expected: any.filter(|_| exhausted) })
+            let reason = match used_up {
+                Some(_) => DivergenceReason::Exhausted,
+                None => DivergenceReason::NotRecorded,
+            };
+            Ok(TapeMatch::Nothing { reason, expected: used_up })
         }
     }
 }

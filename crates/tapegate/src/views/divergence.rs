@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 use tapegate_core::json::diff::{DiffOptions, JsonDifference, JsonDifferences, diff};
 use tapegate_core::json::{self, JsonLocation};
-use tapegate_core::player::{Divergence, DivergenceReason, MatchMode, NearMatch};
+use tapegate_core::player::{
+    Divergence, DivergenceReason, FUZZY_THRESHOLD_DEFAULT, MatchMode, NearMatch,
+};
 use tapegate_core::signature::Signer;
 
 use super::palette::Palette;
@@ -91,9 +93,9 @@ impl DivergenceView<'_> {
     /// A hint on what to do about it.
     pub(crate) fn hint(&self, divergence: &Divergence) -> String {
         let best = divergence.next.as_ref().or(divergence.nearest.first());
-        let is_recorded = divergence.nearest.iter().any(|near| near.score >= 1.0);
+        let is_recorded = divergence.nearest.iter().any(|near| self.is_same(divergence, near));
         // In any other mode, requests of all sessions are found.
-        if let (Some(number), MatchMode::Sequential) = (other_session(divergence), self.mode) {
+        if let (Some(number), MatchMode::Sequential) = (self.other_session(divergence), self.mode) {
             return format!(
                 "session {number} of the tape has this request: pass --session {number}"
             );
@@ -112,10 +114,12 @@ impl DivergenceView<'_> {
             (DivergenceReason::Exhausted, _) => {
                 "--on-exhausted last gives the last answer again, cycle starts over".to_owned()
             }
-            (DivergenceReason::TapeEnded, Some(near)) if near.score >= 1.0 => {
+            (DivergenceReason::TapeEnded, Some(near)) if self.is_same(divergence, near) => {
                 "pass --match-mode by-request --on-exhausted last to answer it again".to_owned()
             }
-            (DivergenceReason::NotRecorded | DivergenceReason::OtherParams, Some(near)) => {
+            (DivergenceReason::NotRecorded | DivergenceReason::OtherParams, Some(near))
+                if is_like(divergence, near) =>
+            {
                 self.tolerance_hint(divergence, near)
             }
             _ => "record the session again, or pass --on-unmatched passthrough with --upstream to \
@@ -131,14 +135,16 @@ impl DivergenceView<'_> {
                 "no similar request was recorded".to_owned()
             }
             (DivergenceReason::NotRecorded, MatchMode::Fuzzy { threshold }) => {
-                format!("no recorded request is {} equal", percent(threshold))
+                // Not rounded as scores are, or both could be shown as the same number.
+                let share = (threshold * 1e5).round() / 1e3;
+                format!("no recorded request is {share}% equal")
             }
             (DivergenceReason::NotRecorded, _) => "no recorded request is the same".to_owned(),
             (DivergenceReason::Exhausted, _) => "it was made more often than recorded".to_owned(),
             (DivergenceReason::OutOfOrder | DivergenceReason::OtherParams, _) => match &divergence
                 .next
             {
-                Some(near) if is_like(divergence, near) && near.score < 1.0 => {
+                Some(near) if is_like(divergence, near) && !self.is_same(divergence, near) => {
                     format!("next on the tape is {}, with other params", near_request_text(near))
                 }
                 Some(near) => format!("next on the tape is {}", near_request_text(near)),
@@ -150,6 +156,21 @@ impl DivergenceView<'_> {
                 "the recorded client cancelled it, and this one did not".to_owned()
             }
         }
+    }
+
+    /// Whether a recorded request is the same. The score does not tell: to it, any two times are
+    /// equal.
+    fn is_same(&self, divergence: &Divergence, near: &NearMatch) -> bool {
+        let (old, new) = self.params(divergence, near);
+        is_like(divergence, near) && differences(&old, &new, 1).is_some_and(|it| it.is_empty())
+    }
+
+    /// The session of the tape that has exactly this request, if the session being played does not.
+    fn other_session(&self, divergence: &Divergence) -> Option<u32> {
+        let played = divergence.tape_session?;
+        let mut same = divergence.nearest.iter().filter(|near| self.is_same(divergence, near));
+        let first = same.next().map(|near| near.session)?;
+        (first != played && same.all(|near| near.session != played)).then_some(first)
     }
 
     /// The recorded and the requested params, without the parts that do not count.
@@ -176,15 +197,29 @@ impl DivergenceView<'_> {
             false => found.listed.iter().map(ignore_flag).collect(),
         };
         let ignore = ignore.join(" ");
-        let way = match self.mode {
-            MatchMode::Fuzzy { .. } => "a lower --fuzzy-threshold",
-            _ => "--match-mode fuzzy",
-        };
+        let fuzzy = self.fuzzy_flags(divergence, near);
+        let fuzzy = fuzzy.map(|flags| format!(" or {flags}")).unwrap_or_default();
         let matter = match found.count() {
             0 | 1 => "the difference does not matter",
             _ => "the differences do not matter",
         };
-        format!("if {matter}, pass {ignore} or {way}")
+        format!("if {matter}, pass {ignore}{fuzzy}")
+    }
+
+    /// The flags with which fuzzy matching answers as the recorded request was answered, if it can.
+    fn fuzzy_flags(&self, divergence: &Divergence, near: &NearMatch) -> Option<String> {
+        // Rounded down, since a threshold above the score would not match.
+        let threshold = (near.score * 100.0 + 1e-9).floor() / 100.0;
+        if threshold <= 0.0 || !is_like(divergence, near) {
+            return None;
+        }
+        let flag = format!("--fuzzy-threshold {threshold}");
+        match self.mode {
+            MatchMode::Fuzzy { threshold } if near.score >= threshold => None,
+            MatchMode::Fuzzy { .. } => Some(flag),
+            _ if near.score >= FUZZY_THRESHOLD_DEFAULT => Some("--match-mode fuzzy".to_owned()),
+            _ => Some(format!("--match-mode fuzzy {flag}")),
+        }
     }
 }
 
@@ -218,15 +253,6 @@ fn is_like(divergence: &Divergence, near: &NearMatch) -> bool {
     let method = string_member(&near.request, "method");
     method.is_some_and(|method| method == divergence.method)
         && name(&near.request) == name(&divergence.request)
-}
-
-/// The session of the tape that has exactly this request, if the session being played does not.
-fn other_session(divergence: &Divergence) -> Option<u32> {
-    let played = divergence.tape_session?;
-    let mut same =
-        divergence.nearest.iter().filter(|near| near.score >= 1.0 && is_like(divergence, near));
-    let first = same.next().map(|near| near.session)?;
-    (first != played && same.all(|near| near.session != played)).then_some(first)
 }
 
 fn near_request_text(near: &NearMatch) -> String {

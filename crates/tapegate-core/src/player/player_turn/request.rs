@@ -166,7 +166,12 @@ impl PlayerTurn<'_, '_> {
             TapeMatch::Early(_) => self.stats.report_early(number, request),
             TapeMatch::Again(_) => self.stats.report_repeated_read(number, request),
             TapeMatch::Near { score, paths, ties, .. } => {
-                self.stats.report_near_match(number, *score, paths, *ties)
+                self.stats.report_near_match(number, *score, paths, *ties);
+                // Where only times, ids and the like differ, the score is full: the user has asked
+                // for these to count as equal.
+                if *score < 1.0 {
+                    self.stats.differs(tape, request_number, request)?;
+                }
             }
             _ => {}
         }

@@ -65,8 +65,7 @@ impl OutboundBridge {
                 }
             }
             Ok(AnswerRoute::Here) => {
-                let problem = ExchangeProblem::new("the MCP server's reply has no answer");
-                self.fail_call(&call, &problem).await;
+                self.fail_call(&call, &ExchangeProblem::no_answer()).await;
             }
             Err(problem) => self.report_failure(&call, &problem).await,
         }
@@ -93,8 +92,14 @@ impl OutboundBridge {
             // From now on, a rejected message is not tried with the older transport.
             *self.transport.borrow_mut() = UpstreamTransport::Streamable;
             self.reopen_server_stream();
+            let asked = call.unanswered().len();
             let passed = self.forward_reply(call, &parts, body).await;
             match &passed {
+                // Anything that answers every POST with a success accepts notifications, too.
+                Ok(_) if !call.asks => {}
+                Ok(AnswerRoute::Here) if call.unanswered().len() == asked => {
+                    self.note_failure(&ExchangeProblem::no_answer());
+                }
                 Ok(_) => self.mark_server_seen(),
                 // The reply may come from something else, such as a login page.
                 Err(problem) => self.note_failure(problem),

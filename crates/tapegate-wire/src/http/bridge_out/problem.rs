@@ -49,6 +49,11 @@ impl ExchangeProblem {
         Self { message_text: message_text.to_string(), status: None, reply: None }
     }
 
+    /// The problem that a reply has ended without the answer.
+    pub(super) fn no_answer() -> Self {
+        Self::new("the MCP server's reply has no answer")
+    }
+
     /// The problem that a reply contains no MCP message.
     pub(super) fn not_a_message(status: StatusCode, kind: &str) -> Self {
         let kind = if kind.is_empty() { String::new() } else { format!(" ({kind})") };

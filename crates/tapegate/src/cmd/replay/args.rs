@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use tapegate_core::json::path::JsonPath;
-use tapegate_core::player::{MatchMode, OnExhausted, OnUnmatched, ServerMessages, StateScope};
+use tapegate_core::player::{
+    FUZZY_THRESHOLD_DEFAULT, MatchMode, OnExhausted, OnUnmatched, ServerMessages, StateScope,
+};
 
 use crate::client_transport::ListenArgs;
 use crate::entry_limit::EntryArgs;
@@ -31,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "sequential")]
     pub(super) match_mode: MatchModeArg,
     /// With fuzzy, the share of params that must be equal, from 0 to 1
-    #[arg(long, value_name = "SHARE", default_value = "0.7", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", default_value_t = FUZZY_THRESHOLD_DEFAULT, value_parser = parse_share)]
     pub(super) fuzzy_threshold: f64,
     /// How long answers take: `instant`, `realistic` as recorded, or `scaled:N` times as long
     #[arg(long, value_name = "TIMING", default_value = "instant", value_parser = parse_pace)]

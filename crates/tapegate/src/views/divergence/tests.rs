@@ -39,8 +39,8 @@ fn told(divergence: &Divergence, mode: MatchMode) -> String {
 
 #[test]
 fn every_reason_is_told_as_the_golden_has_it() {
-    let other = || near(7, call(3, "read_file", r#"{"path":"/tmp/a","lines":10}"#), 0.6666);
-    let far = || near(21, call(5, "read_file", r#"{"path":["/tmp/a"],"n":1}"#), 0.25);
+    let other = || near(7, call(3, "read_file", r#"{"path":"/tmp/a","lines":10}"#), 0.5);
+    let far = || near(21, call(5, "read_file", r#"{"path":["/tmp/a"],"n":1}"#), 0.0);
     let same = || near(7, call(3, "read_file", r#"{"lines":10.0,"path":"/tmp/b"}"#), 1.0);
     let list = || near(5, br#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#.to_vec(), 0.0);
     let (fuzzy, by_request) = (MatchMode::Fuzzy { threshold: 0.7 }, MatchMode::ByRequest);
@@ -102,9 +102,9 @@ fn a_hint_names_all_that_must_be_ignored_or_nothing() {
         text.lines().last().unwrap_or_default().to_owned()
     };
     assert_eq!(
-        hint(r#"{"a":1,"b":[1]}"#, r#"{"a":2,"b":[2]}"#),
+        hint(r#"{"a":1,"b":[1],"c":1,"d":1}"#, r#"{"a":2,"b":[2],"c":1,"d":1}"#),
         "hint: if the differences do not matter, pass --ignore params.arguments.a \
-         --ignore 'params.arguments.b[0]' or --match-mode fuzzy"
+         --ignore 'params.arguments.b[0]' or --match-mode fuzzy --fuzzy-threshold 0.5"
     );
     let four = hint(r#"{"a":1,"b":1,"c":1,"d":1}"#, r#"{"a":2,"b":2,"c":2,"d":2}"#);
     assert!(four.contains(" pass --ignore PATH or "), "{four}");

@@ -59,7 +59,7 @@ static NOT_CANCELLED: ReportRule = ReportRule::new(
 static OTHER_PARAMS: ReportRule = ReportRule::new(
     "other-params",
     "A request was answered with the answer recorded for other params.",
-    "Refuse such requests with --strict-params, or ignore the differences with --ignore.",
+    "Refuse such requests with --strict-params or, with --match-mode fuzzy, --fuzzy-threshold 1; or ignore the differences with --ignore.",
 );
 static OTHER_REPLY: ReportRule = ReportRule::new(
     "other-reply",

@@ -43,7 +43,7 @@ fn replayed() -> RunReport {
         format!(r#"{{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{params}}}"#)
             .into_bytes()
     };
-    let near = NearMatch { number: 7, request: call("/tmp/a"), score: 0.5, session: 1 };
+    let near = NearMatch { number: 7, request: call("/tmp/a"), score: 0.0, session: 1 };
     let diverged = |reason: DivergenceReason, passed_on: bool| Divergence {
         session: 1,
         tape_session: Some(1),

@@ -9,8 +9,8 @@ use rustix::process::Signal;
 use crate::support::GUARD;
 use crate::tape_faults::SmallFileSystem;
 
-use super::agent::{INITIALIZE, StdioAgent, call, result};
-use super::server::{ScriptedServer, end, hang, json, opens, piece, stream, wait_for};
+use super::agent::{INITIALIZE, INITIALIZED, StdioAgent, call, result};
+use super::server::{ScriptedServer, end, hang, json, opens, piece, reply, stream, wait_for};
 
 #[test]
 fn the_last_answers_are_waited_for_when_the_client_leaves() {
@@ -64,6 +64,31 @@ fn a_server_that_is_not_there_gives_errors_with_the_reason_and_exit_4() {
     assert_eq!(ended.code, Some(4));
     assert!(ended.stderr.contains("error: cannot reach 127.0.0.1:1"), "{}", ended.stderr);
     assert!(ended.tape.lines().last().unwrap().contains("\"footer\""));
+}
+
+#[test]
+fn a_server_that_accepts_everything_and_answers_nothing_is_exit_4() {
+    for (status, body, reason) in [
+        ("200 OK", "", "answered 200 OK and nothing else"),
+        ("204 No Content", "", "answered 204 No Content and nothing else"),
+        ("202 Accepted", "", "answered 202 Accepted and nothing else"),
+        ("200 OK", r#"{"status":"ok"}"#, "reply has no answer"),
+        ("200 OK", r#"{"jsonrpc":"2.0","id":99,"result":{}}"#, "reply has no answer"),
+    ] {
+        let server = ScriptedServer::start(move |_, out| {
+            reply(out, status, "Content-Type: application/json\r\n", body);
+        });
+        let mut agent = StdioAgent::start(&server.origin, &[]);
+        agent.say(INITIALIZE);
+        // It is accepted, which does not show that a server of MCP is there.
+        agent.say(INITIALIZED);
+        let ended = agent.leave();
+        assert_eq!(ended.code, Some(4), "{status} {body}: {}", ended.stderr);
+        let told = |line: &&str| line.starts_with("error: ") && line.contains(reason);
+        assert!(ended.stderr.lines().any(|line| told(&line)), "{reason}: {}", ended.stderr);
+        assert!(ended.rest.iter().any(|line| line.contains("\"id\":0,\"error\"")));
+        assert_eq!(server.count(|asked| asked.says("notifications/initialized")), 1);
+    }
 }
 
 #[test]

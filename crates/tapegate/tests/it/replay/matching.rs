@@ -116,3 +116,47 @@ fn pages_are_found_by_their_cursors() {
         end.run(live.as_bytes()).exits(0).client_got(got.as_bytes());
     }
 }
+
+#[test]
+fn the_score_that_is_shown_decides_and_the_hints_give_the_answer() {
+    let add = |id: u32, c: &str, d: &str| {
+        write(id, &format!(r#"{{"name":"add","arguments":{{"a":1,"b":2,"c":"{c}","d":"{d}"}}}}"#))
+    };
+    let tape = tape(&format!("> {}\n< {}\n", add(1, "x", "y"), answer(1, "one")));
+    let live = lines(&[add(5, "w", "z")]);
+    let hinted = |flags: &[&str], hint: &str| {
+        let end = replay(&tape).flags(flags).run(live.as_bytes()).exits(6);
+        let end = end.complains("nearest  #1, 50% equal ").complains(hint);
+        end.stderr.clone()
+    };
+    let fuzzy = ["--match-mode", "fuzzy", "--fuzzy-threshold"];
+    let with = |threshold: &'static str| [&fuzzy[..], &[threshold]].concat();
+    let told = hinted(&with("0.55"), " or --fuzzy-threshold 0.5\n");
+    assert!(told.contains("no recorded request is 55% equal\n"), "{told}");
+    assert!(hinted(&with("0.505"), " ").contains("no recorded request is 50.5% equal\n"));
+    hinted(&["--match-mode", "by-request"], " or --match-mode fuzzy --fuzzy-threshold 0.5\n");
+    let end = replay(&tape).flags(&with("0.5")).run(live.as_bytes()).exits(0);
+    end.client_got(lines(&[answer(5, "one")]).as_bytes());
+}
+
+#[test]
+fn hints_name_fuzzy_only_where_it_can_match() {
+    let pair = |n: u32, tool: &str| format!("> {}\n< {}\n", call(n, tool, n), answer(n, n));
+    let tape = tape(&pair(1, "a"));
+    for mode in ["by-request", "fuzzy"] {
+        let told = |live: String, hint: &str| {
+            let setup = replay(&tape).flags(&["--match-mode", mode]);
+            setup.run(lines(&[live]).as_bytes()).exits(6).complains(hint);
+        };
+        // Not one value is equal, or it is another tool.
+        told(call(9, "a", 2), "does not matter, pass --ignore params.arguments.n\n");
+        told(call(9, "b", 1), "hint: record the session again, or pass ");
+    }
+    // Any two times are equal for fuzzy, but not the same request.
+    let at =
+        |id: u32, at: &str| write(id, &format!(r#"{{"name":"t","arguments":{{"at":"{at}"}}}}"#));
+    let one = format!("> {}\n< {}\n", at(1, "2026-01-01T00:00:00Z"), answer(1, "one"));
+    let setup = replay(super::tape(&one)).flags(&["--match-mode", "by-request"]);
+    let end = setup.run(lines(&[at(2, "2027-01-01T00:00:00Z")]).as_bytes()).exits(6);
+    end.complains("pass --ignore params.arguments.at or --match-mode fuzzy\n");
+}

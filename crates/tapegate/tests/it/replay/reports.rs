@@ -150,3 +150,32 @@ fn hostile_tapes_and_clients_make_no_hostile_reports() {
     assert!(!xml.contains(raw) && xml.matches("</testcase>").count() <= 2, "{xml}");
     assert!(!end.stderr.contains('\u{1b}'), "{}", end.stderr);
 }
+
+#[test]
+fn a_fuzzy_match_with_other_params_is_reported_as_one() {
+    let add = |id: u32, at: &str, d: &str| {
+        let arguments = format!(r#"{{"a":1,"b":2,"at":"{at}","d":"{d}"}}"#);
+        let params = format!(r#"{{"name":"add","arguments":{arguments}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
+    };
+    let (then, now) = ("2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
+    let tape = tape(&format!("> {}\n< {}\n", add(1, then, "y"), answer(1, "one")));
+    let replayed = |live: String| {
+        let setup = replay(&tape).flags(&["--match-mode", "fuzzy"]);
+        let path = setup.folder().join("r.json");
+        let end = setup.flags(&["--report", path.to_str().unwrap()]);
+        let end = end.run(lines(&[live]).as_bytes()).exits(0);
+        (json(end.run.folder()), end.stderr.clone())
+    };
+    let (report, stderr) = replayed(add(5, now, "z"));
+    assert_eq!((counts(&report), &report["ok"]), ([1, 1, 0, 0, 0], &true.into()), "{report:#}");
+    let case = report["cases"].as_array().unwrap().iter().find(|it| it["rule"] == "other-params");
+    let case = case.unwrap();
+    assert_eq!((&case["outcome"], &case["number"]), (&"warning".into(), &1.into()), "{report:#}");
+    assert!(stderr.contains("warning: tools/call add is answered as #1 was, with other params"));
+    assert!(stderr.contains("+ params.arguments.d: \"z\""), "{stderr}");
+    // A time is as good as another.
+    let (report, stderr) = replayed(add(5, now, "y"));
+    assert_eq!(counts(&report), [1, 0, 0, 0, 0], "{report:#}");
+    assert!(!stderr.contains("warning"), "{stderr}");
+}
