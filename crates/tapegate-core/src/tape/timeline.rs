@@ -2,8 +2,8 @@
 //!
 //! Rows are returned in the order of their first message. A row waits for its answer, and later rows
 //! wait too, but never more than [`TimelineOptions::rows_max`] rows or [`TimelineOptions::bytes_max`]
-//! bytes. Beyond that, the oldest row is returned without its answer, which gets a row of its own
-//! later. This bounds memory, whatever the length of the tape.
+//! bytes. Beyond that, the oldest row is returned without its answer. A row of its own follows
+//! later: the answer, or that there is none. This bounds memory, whatever the length of the tape.
 
 mod brief_text;
 mod messages;
@@ -21,7 +21,7 @@ use crate::frame::{Frame, FrameBody};
 use crate::json;
 use crate::side::Side;
 use crate::time::read_rfc3339;
-use open_calls::{OpenCalls, ParentRequest, is_waited_for};
+use open_calls::{CancelPoint, OpenCall, OpenCalls, ParentRequest, UnansweredCall, is_waited_for};
 
 pub use row::{AnswerOutcome, CallAnswer, CallInfo, LineMarks, RequestState, RowKind, TimelineRow};
 
@@ -57,6 +57,13 @@ type RowPosition = (u64, Option<usize>);
 /// How many children a row may have before it is returned.
 const CHILDREN_MAX: usize = 10_000;
 
+/// A row to return. Requests without an answer can be very many at once, so their rows are made
+/// one by one.
+enum ReadyRow {
+    Row(Box<TimelineRow>),
+    NoAnswer(Box<UnansweredCall>),
+}
+
 /// Builds the rows of one tape, fed line by line.
 pub struct Timeline {
     options: TimelineOptions,
@@ -65,7 +72,7 @@ pub struct Timeline {
     rows: BTreeMap<u64, TimelineRow>,
     next: u64,
     bytes: usize,
-    ready: VecDeque<TimelineRow>,
+    ready: VecDeque<ReadyRow>,
     /// Rows that may have become complete since the last check.
     touched: Vec<u64>,
     batches: u64,
@@ -178,13 +185,16 @@ impl Timeline {
 
     /// The next row that is complete or cannot wait any longer.
     pub fn next_row(&mut self) -> Option<TimelineRow> {
-        self.ready.pop_front()
+        Some(match self.ready.pop_front()? {
+            ReadyRow::Row(row) => *row,
+            ReadyRow::NoAnswer(call) => no_answer_row(*call),
+        })
     }
 
     /// Releases all waiting rows; open requests may still be answered later.
     pub fn flush(&mut self) {
         while let Some((_, row)) = self.rows.pop_first() {
-            self.ready.push_back(row);
+            self.ready.push_back(ReadyRow::Row(Box::new(row)));
         }
         self.bytes = 0;
     }
@@ -247,10 +257,19 @@ impl Timeline {
 
     /// Stops waiting for answers: all of them, or those of one session.
     fn stop_waiting(&mut self, session: Option<&Option<String>>) {
-        for position in self.open.remove_all(session) {
-            self.settle(position, |row| row.end(RequestState::Unanswered));
+        let mut returned = Vec::new();
+        for call in self.open.remove_all(session) {
+            let OpenCall { position, method, cancelled, .. } = &call.open_call;
+            let needs_row = is_waited_for(method) && *cancelled != CancelPoint::BeforeRow;
+            match self.row_at(*position) {
+                Some(row) => row.end(RequestState::Unanswered),
+                None if needs_row => returned.push(call),
+                None => {}
+            }
         }
         self.release();
+        let rows = returned.into_iter().map(|call| ReadyRow::NoAnswer(Box::new(call)));
+        self.ready.extend(rows);
     }
 
     /// Releases the rows that need not wait.
@@ -259,7 +278,8 @@ impl Timeline {
         if self.options.rows_max == 0 {
             for number in touched {
                 if self.rows.get(&number).is_some_and(|row| !row.is_open()) {
-                    self.ready.extend(self.rows.remove(&number));
+                    let row = self.rows.remove(&number).map(Box::new);
+                    self.ready.extend(row.map(ReadyRow::Row));
                 }
             }
             return;
@@ -270,7 +290,7 @@ impl Timeline {
             }
             let Some((_, row)) = self.rows.pop_first() else { break };
             self.bytes = self.bytes.saturating_sub(row.weight());
-            self.ready.push_back(row);
+            self.ready.push_back(ReadyRow::Row(Box::new(row)));
         }
     }
 
@@ -279,6 +299,25 @@ impl Timeline {
         self.rows.len() > self.options.rows_max
             || self.bytes > self.options.bytes_max
             || head.children.len() > CHILDREN_MAX
+    }
+}
+
+/// The row that ends the wait for a request whose own row was returned before.
+fn no_answer_row(call: UnansweredCall) -> TimelineRow {
+    let UnansweredCall { from, session, open_call } = call;
+    let state = match open_call.cancelled {
+        CancelPoint::Never => RequestState::Unanswered,
+        CancelPoint::BeforeRow | CancelPoint::AfterRow => RequestState::Cancelled,
+    };
+    let (method, name) = (open_call.method, open_call.name);
+    let call = CallInfo { method, name, arguments: String::new() };
+    TimelineRow {
+        seq: open_call.seq,
+        at_us: open_call.at_us,
+        from,
+        session,
+        matched: open_call.matched,
+        ..minimal_row(open_call.line, RowKind::NoAnswer { call, state })
     }
 }
 
