@@ -188,7 +188,10 @@ impl IndexSplicer {
         match next {
             // The user has asked for the rest of the tape; the outline reports the gap.
             Err(LineProblem::Line { fault: LineFault::TooLong(_), .. })
-                if self.leaves_out_too_long => {}
+                if self.leaves_out_too_long =>
+            {
+                self.indexer.add_too_long();
+            }
             Err(LineProblem::Line { line, fault }) => self.broken = Some((line, fault)),
             Err(LineProblem::Io { line, source }) => {
                 return Err(TapeRejection::Io { line, source });
