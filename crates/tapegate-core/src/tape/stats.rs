@@ -84,7 +84,7 @@ impl CallStats {
         match state {
             RequestState::Unanswered => self.unanswered += 1,
             RequestState::Cancelled => self.cancelled += 1,
-            RequestState::Answered | RequestState::Waiting => {}
+            RequestState::Answered | RequestState::Waiting | RequestState::Unreadable => {}
         }
     }
 }

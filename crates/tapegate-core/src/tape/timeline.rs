@@ -15,7 +15,7 @@ mod tests;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use super::bash_session::BashCommand;
-use super::line::TapeLine;
+use super::line::{LineFault, TapeLine};
 use super::reader::{LineProblem, NumberedLine};
 use crate::frame::{Frame, FrameBody};
 use crate::json;
@@ -61,7 +61,7 @@ const CHILDREN_MAX: usize = 10_000;
 /// one by one.
 enum ReadyRow {
     Row(Box<TimelineRow>),
-    NoAnswer(Box<UnansweredCall>),
+    NoAnswer(Box<UnansweredCall>, RequestState),
 }
 
 /// Builds the rows of one tape, fed line by line.
@@ -76,6 +76,8 @@ pub struct Timeline {
     /// Rows that may have become complete since the last check.
     touched: Vec<u64>,
     batches: u64,
+    /// The last line that was too long to be read; requests before it may be answered there.
+    too_long_line: u64,
     /// Sessions that have begun, for tapes without headers.
     begun: HashSet<Option<String>>,
 }
@@ -92,6 +94,7 @@ impl Timeline {
             ready: VecDeque::new(),
             touched: Vec::new(),
             batches: 0,
+            too_long_line: 0,
             begun: HashSet::new(),
         }
     }
@@ -101,6 +104,9 @@ impl Timeline {
         match next {
             Ok(NumberedLine { line, entry, .. }) => self.entry(*line, entry),
             Err(problem) => {
+                if let LineProblem::Line { line, fault: LineFault::TooLong(_) } = problem {
+                    self.too_long_line = *line;
+                }
                 let line = match problem {
                     LineProblem::Torn { line, .. }
                     | LineProblem::Line { line, .. }
@@ -187,7 +193,7 @@ impl Timeline {
     pub fn next_row(&mut self) -> Option<TimelineRow> {
         Some(match self.ready.pop_front()? {
             ReadyRow::Row(row) => *row,
-            ReadyRow::NoAnswer(call) => no_answer_row(*call),
+            ReadyRow::NoAnswer(call, state) => no_answer_row(*call, state),
         })
     }
 
@@ -259,17 +265,27 @@ impl Timeline {
     fn stop_waiting(&mut self, session: Option<&Option<String>>) {
         let mut returned = Vec::new();
         for call in self.open.remove_all(session) {
+            let state = self.end_state(&call.open_call);
             let OpenCall { position, method, cancelled, .. } = &call.open_call;
             let needs_row = is_waited_for(method) && *cancelled != CancelPoint::BeforeRow;
             match self.row_at(*position) {
-                Some(row) => row.end(RequestState::Unanswered),
-                None if needs_row => returned.push(call),
+                Some(row) => row.end(state),
+                None if needs_row => returned.push((call, state)),
                 None => {}
             }
         }
         self.release();
-        let rows = returned.into_iter().map(|call| ReadyRow::NoAnswer(Box::new(call)));
-        self.ready.extend(rows);
+        let rows = returned.into_iter();
+        self.ready.extend(rows.map(|(call, state)| ReadyRow::NoAnswer(Box::new(call), state)));
+    }
+
+    /// The state of a request for which no answer is waited for any more.
+    fn end_state(&self, open_call: &OpenCall) -> RequestState {
+        match open_call.cancelled {
+            CancelPoint::BeforeRow | CancelPoint::AfterRow => RequestState::Cancelled,
+            CancelPoint::Never if open_call.line < self.too_long_line => RequestState::Unreadable,
+            CancelPoint::Never => RequestState::Unanswered,
+        }
     }
 
     /// Releases the rows that need not wait.
@@ -303,12 +319,8 @@ impl Timeline {
 }
 
 /// The row that ends the wait for a request whose own row was returned before.
-fn no_answer_row(call: UnansweredCall) -> TimelineRow {
+fn no_answer_row(call: UnansweredCall, state: RequestState) -> TimelineRow {
     let UnansweredCall { from, session, open_call } = call;
-    let state = match open_call.cancelled {
-        CancelPoint::Never => RequestState::Unanswered,
-        CancelPoint::BeforeRow | CancelPoint::AfterRow => RequestState::Cancelled,
-    };
     let (method, name) = (open_call.method, open_call.name);
     let call = CallInfo { method, name, arguments: String::new() };
     TimelineRow {

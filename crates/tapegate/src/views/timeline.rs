@@ -247,6 +247,9 @@ fn row_outcome(row: &TimelineRow, decision: Option<&CallDecision>) -> RowOutcome
         (None, RowKind::Request { state, .. } | RowKind::NoAnswer { state, .. }) => match state {
             RequestState::Waiting => ("no answer yet".to_owned(), RowTone::Notable),
             RequestState::Unanswered => ("no answer".to_owned(), RowTone::Bad),
+            RequestState::Unreadable => {
+                ("answer not found: a later line is too long to read".to_owned(), RowTone::Bad)
+            }
             RequestState::Cancelled => ("cancelled".to_owned(), RowTone::Notable),
             RequestState::Answered => (String::new(), RowTone::Plain),
         },

@@ -112,6 +112,7 @@ fn state_word(state: RequestState) -> &'static str {
         RequestState::Answered => "answered",
         RequestState::Waiting => "waiting",
         RequestState::Unanswered => "unanswered",
+        RequestState::Unreadable => "unreadable",
         RequestState::Cancelled => "cancelled",
     }
 }

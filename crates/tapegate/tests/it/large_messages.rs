@@ -324,3 +324,28 @@ fn a_scenario_answers_calls_whose_answers_were_too_long_to_be_read() {
     let (_, out) = run_in(folder.path(), &["serve", "s.yaml"], &input);
     assert!(out.contains("\"id\":2") && out.contains("was left out"), "{out}");
 }
+
+#[test]
+fn an_entry_that_is_too_long_is_not_taken_for_damage_or_for_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    tape_with_long_answer(folder.path());
+    let limit = ["--max-entry-bytes", "10KB"];
+    let hint = "hint: pass a higher limit, such as --max-entry-bytes 1GB";
+    for command in [
+        &["replay", "-r", "t.jsonl"][..],
+        &["convert", "-r", "t.jsonl", "-o", "o.jsonl", "--to", "overwatch"],
+    ] {
+        let (code, out) = run_in(folder.path(), &[command, &limit].concat(), "");
+        assert_eq!(code, Some(2), "{out}");
+        assert!(out.contains(hint) && !out.contains("damaged"), "{out}");
+    }
+    let (code, out) = run_in(folder.path(), &[&["check", "t.jsonl"][..], &limit].concat(), "");
+    assert_eq!(code, Some(1), "{out}");
+    assert!(!out.contains("footer") && !out.contains("follows"), "{out}");
+    assert!(out.contains("request 2 (`tools/call` of `big`) has no answer on the lines"), "{out}");
+    assert!(out.contains("request 3 (`tools/call` of `mute`) was never answered"), "{out}");
+    let (_, out) = run_in(folder.path(), &[&["show", "t.jsonl"][..], &limit].concat(), "");
+    let line_of = |name: &str| out.lines().find(|line| line.contains(name)).unwrap_or_default();
+    assert!(line_of("call big").contains("answer not found: a later line is too long"), "{out}");
+    assert!(line_of("call mute").ends_with("no answer"), "{out}");
+}

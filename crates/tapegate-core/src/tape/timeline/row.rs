@@ -56,7 +56,7 @@ pub enum RowKind {
     NoAnswer {
         /// What it asked for, without its arguments.
         call: CallInfo,
-        /// [`RequestState::Unanswered`] or [`RequestState::Cancelled`].
+        /// Neither [`RequestState::Answered`] nor [`RequestState::Waiting`].
         state: RequestState,
     },
     /// An object that is not a JSON-RPC message.
@@ -98,6 +98,8 @@ pub enum RequestState {
     Waiting,
     /// It is not on the tape.
     Unanswered,
+    /// It may be on a line that is too long to be read.
+    Unreadable,
     /// It was cancelled and not answered.
     Cancelled,
 }

@@ -97,7 +97,7 @@ fn is_error(row: &TimelineRow, decided: &dyn Fn(&TimelineRow) -> Option<CallDeci
     let failed = row.answer.as_ref().is_some_and(|answer| answer.outcome != AnswerOutcome::Ok);
     let odd = match &row.kind {
         RowKind::Request { state, .. } | RowKind::NoAnswer { state, .. } => {
-            *state == RequestState::Unanswered
+            matches!(state, RequestState::Unanswered | RequestState::Unreadable)
         }
         RowKind::Anomaly { .. } | RowKind::Fault(_) | RowKind::Other(_) => true,
         RowKind::LateAnswer(call) => call.method.is_empty(),
