@@ -115,6 +115,8 @@ pub struct ConversionSummary {
     pub spilled: (usize, u64),
     /// How many answers did not fit.
     pub answers_left_out: u64,
+    /// How many answers are, as far as the tape shows, on lines that are too long to be read.
+    pub answers_too_long: u64,
     /// How many server messages have no place in the scenario.
     pub left_out: u64,
     /// Messages for the user.
@@ -137,6 +139,7 @@ pub fn convert(
         warnings: std::mem::take(&mut gathered.warnings),
         ..ConversionSummary::default()
     };
+    count_too_long(index, options, &mut summary);
     let spiller = AssetWriter::new(assets, options);
     let room = options.bytes_max;
     let mut work =
@@ -152,6 +155,33 @@ pub fn convert(
     summary.warnings.retain(|warning| seen.insert(warning.clone()));
     let head = head(index, options, &gathered);
     Ok(ConvertedTape { document: YamlDocument { head, entries }, summary })
+}
+
+/// Counts the requests whose answers were too long to be read, and warns of them.
+fn count_too_long(index: &Index, options: &ConversionOptions<'_>, summary: &mut ConversionSummary) {
+    let entries = index.too_long_count();
+    if entries == 0 {
+        return;
+    }
+    let is_wanted = |slot: &u32| {
+        options.session.is_none_or(|number| index.entry(*slot).session + 1 == number)
+            && index.may_be_answered_too_long(*slot)
+    };
+    let slots = (0..index.request_count()).map(|request| index.request(request).entry_number);
+    let requests = slots.filter(is_wanted).count() as u64;
+    summary.answers_too_long = requests.min(u64::from(entries));
+    let (are, s) = if entries == 1 { ("is", "y") } else { ("are", "ies") };
+    let mut message =
+        format!("{entries} entr{s} of the tape {are} longer than --max-entry-bytes and left out");
+    if requests > 0 {
+        let gets = if requests == 1 {
+            "request without another answer gets"
+        } else {
+            "requests without another answer get"
+        };
+        message += &format!("; {requests} {gets} an error");
+    }
+    summary.warnings.push(message);
 }
 
 /// The total size of a tape's messages, and the total with each message capped at `most`.

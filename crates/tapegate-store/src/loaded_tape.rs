@@ -31,6 +31,10 @@ pub struct LoadedTape {
     pub body_reader: BodyReader,
 }
 
+/// The hint for a tape with an entry that is too long to be read.
+pub const ENTRY_LIMIT_HINT: &str =
+    "pass a higher limit, such as --max-entry-bytes 1GB; the entry is then held in memory";
+
 /// Why a tape cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -73,6 +77,7 @@ impl LoadError {
             Self::Refused { refusal: TapeRejection::Damage { .. }, .. } => {
                 Some("`tapegate check` lists everything that is wrong with a tape")
             }
+            Self::Refused { refusal: TapeRejection::TooLong { .. }, .. } => Some(ENTRY_LIMIT_HINT),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
                 Some("name one of the tapes in it; `tapegate check` shows what each contains")
             }

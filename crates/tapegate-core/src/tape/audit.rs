@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::line::{EntryTime, MessageLine, TapeLine};
+use super::line::{EntryTime, LineFault, MessageLine, TapeLine};
 use super::outline::{TapeFinding, TapeOutline, TapeSeverity};
 use super::reader::{LineProblem, NumberedLine};
 use crate::frame::{Envelope, Frame, FrameBody, MessageKind};
@@ -38,6 +38,8 @@ pub struct TapeAudit {
     seq: Option<u64>,
     /// Requests without an answer, by asker, session and id.
     open: HashMap<(Side, Vec<u8>, IdKey), Vec<OpenRequest>>,
+    /// The lines of this recording that are too long to be read: how many, and the last.
+    too_long: (u64, u64),
 }
 
 /// A request that has no answer yet.
@@ -56,6 +58,11 @@ impl TapeAudit {
     /// Checks the next line, or reports the problem with it.
     pub fn line(&mut self, next: &Result<NumberedLine<'_>, LineProblem>) {
         self.outline.line(next);
+        if let Err(LineProblem::Line { line, fault: LineFault::TooLong(_) }) = next {
+            self.too_long = (self.too_long.0 + 1, *line);
+            // It has a number, too.
+            self.seq = Some(self.seq.unwrap_or(0).saturating_add(1));
+        }
         let Ok(NumberedLine { line, entry, .. }) = next else { return };
         match entry {
             TapeLine::Header(_) => {
@@ -83,10 +90,21 @@ impl TapeAudit {
     fn end_recording(&mut self) {
         let mut open: Vec<OpenRequest> = self.open.drain().flat_map(|(_, open)| open).collect();
         open.sort_unstable_by_key(|request| request.line);
+        let (too_long_count, too_long_line) = std::mem::take(&mut self.too_long);
+        let mut perhaps_answered = 0;
         for OpenRequest { line, label, .. } in open {
+            let message = match line < too_long_line {
+                true => {
+                    perhaps_answered += 1;
+                    format!("{label} has no answer on the lines that can be read")
+                }
+                false => format!("{label} was never answered"),
+            };
             self.totals.unanswered += 1;
-            self.report(line, TapeSeverity::Note, format!("{label} was never answered"));
+            self.report(line, TapeSeverity::Note, message);
         }
+        // Each line that is too long may be the answer to one of them.
+        self.totals.unanswered -= too_long_count.min(perhaps_answered);
     }
 
     fn message(&mut self, line: u64, message: &MessageLine<'_>) {

@@ -112,6 +112,9 @@ pub struct Index {
     headers: Vec<TapeHeader<'static>>,
     /// Slots of answers whose latency does not follow from `ts`, and the latency in milliseconds.
     latencies: Vec<(u32, u32)>,
+    /// How many entries were too long to be read, and how many messages precede the last of them.
+    too_long: u32,
+    before_too_long: u32,
 }
 
 /// Something unusual about a tape that can be used nevertheless.
@@ -132,6 +135,17 @@ impl Index {
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// How many entries were left out because they are too long to be read.
+    pub fn too_long_count(&self) -> u32 {
+        self.too_long
+    }
+
+    /// Whether a request has no answer here, but one may be among the entries that are too long.
+    pub fn may_be_answered_too_long(&self, entry_number: u32) -> bool {
+        let entry = self.entry(entry_number);
+        entry_number < self.before_too_long && entry.pair == NONE && !entry.cancelled
     }
 
     /// The entry of a message.

@@ -78,6 +78,17 @@ pub struct TapeStats {
 /// timeout, by a rule or pin, or by visibility.
 const DENIED: [i64; 5] = [-32003, -32007, -32008, -32014, -32015];
 
+impl CallStats {
+    /// Counts a request that is not answered any more.
+    fn end(&mut self, state: RequestState) {
+        match state {
+            RequestState::Unanswered => self.unanswered += 1,
+            RequestState::Cancelled => self.cancelled += 1,
+            RequestState::Answered | RequestState::Waiting | RequestState::Unreadable => {}
+        }
+    }
+}
+
 impl TapeStats {
     /// Counts a row and its children.
     pub fn row(&mut self, row: &TimelineRow) {
@@ -97,6 +108,7 @@ impl TapeStats {
                     false => self.count_answer(row),
                 }
             }
+            RowKind::NoAnswer { state, .. } => self.stats_of(row).end(*state),
             RowKind::Notification(_) => {
                 self.message(row.from, row.marks.ours, row.bytes);
                 self.notifications += 1;
@@ -141,11 +153,7 @@ impl TapeStats {
         stats.count += 1;
         stats.bytes += row.bytes;
         stats.denied += u64::from(row.marks.refused.is_some());
-        match state {
-            RequestState::Unanswered => stats.unanswered += 1,
-            RequestState::Cancelled => stats.cancelled += 1,
-            RequestState::Answered | RequestState::Waiting => {}
-        }
+        stats.end(state);
         if let Some(answer) = &row.answer {
             self.message(row.from.other(), answer.marks.ours, answer.bytes);
             self.count_answer(row);

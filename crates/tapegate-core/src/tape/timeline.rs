@@ -2,8 +2,8 @@
 //!
 //! Rows are returned in the order of their first message. A row waits for its answer, and later rows
 //! wait too, but never more than [`TimelineOptions::rows_max`] rows or [`TimelineOptions::bytes_max`]
-//! bytes. Beyond that, the oldest row is returned without its answer, which gets a row of its own
-//! later. This bounds memory, whatever the length of the tape.
+//! bytes. Beyond that, the oldest row is returned without its answer. A row of its own follows
+//! later: the answer, or that there is none. This bounds memory, whatever the length of the tape.
 
 mod brief_text;
 mod messages;
@@ -15,13 +15,13 @@ mod tests;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use super::bash_session::BashCommand;
-use super::line::TapeLine;
+use super::line::{LineFault, TapeLine};
 use super::reader::{LineProblem, NumberedLine};
 use crate::frame::{Frame, FrameBody};
 use crate::json;
 use crate::side::Side;
 use crate::time::read_rfc3339;
-use open_calls::{OpenCalls, ParentRequest, is_waited_for};
+use open_calls::{CancelPoint, OpenCall, OpenCalls, ParentRequest, UnansweredCall, is_waited_for};
 
 pub use row::{AnswerOutcome, CallAnswer, CallInfo, LineMarks, RequestState, RowKind, TimelineRow};
 
@@ -57,6 +57,13 @@ type RowPosition = (u64, Option<usize>);
 /// How many children a row may have before it is returned.
 const CHILDREN_MAX: usize = 10_000;
 
+/// A row to return. Requests without an answer can be very many at once, so their rows are made
+/// one by one.
+enum ReadyRow {
+    Row(Box<TimelineRow>),
+    NoAnswer(Box<UnansweredCall>, RequestState),
+}
+
 /// Builds the rows of one tape, fed line by line.
 pub struct Timeline {
     options: TimelineOptions,
@@ -65,10 +72,12 @@ pub struct Timeline {
     rows: BTreeMap<u64, TimelineRow>,
     next: u64,
     bytes: usize,
-    ready: VecDeque<TimelineRow>,
+    ready: VecDeque<ReadyRow>,
     /// Rows that may have become complete since the last check.
     touched: Vec<u64>,
     batches: u64,
+    /// The last line that was too long to be read; requests before it may be answered there.
+    too_long_line: u64,
     /// Sessions that have begun, for tapes without headers.
     begun: HashSet<Option<String>>,
 }
@@ -85,6 +94,7 @@ impl Timeline {
             ready: VecDeque::new(),
             touched: Vec::new(),
             batches: 0,
+            too_long_line: 0,
             begun: HashSet::new(),
         }
     }
@@ -94,6 +104,9 @@ impl Timeline {
         match next {
             Ok(NumberedLine { line, entry, .. }) => self.entry(*line, entry),
             Err(problem) => {
+                if let LineProblem::Line { line, fault: LineFault::TooLong(_) } = problem {
+                    self.too_long_line = *line;
+                }
                 let line = match problem {
                     LineProblem::Torn { line, .. }
                     | LineProblem::Line { line, .. }
@@ -178,13 +191,16 @@ impl Timeline {
 
     /// The next row that is complete or cannot wait any longer.
     pub fn next_row(&mut self) -> Option<TimelineRow> {
-        self.ready.pop_front()
+        Some(match self.ready.pop_front()? {
+            ReadyRow::Row(row) => *row,
+            ReadyRow::NoAnswer(call, state) => no_answer_row(*call, state),
+        })
     }
 
     /// Releases all waiting rows; open requests may still be answered later.
     pub fn flush(&mut self) {
         while let Some((_, row)) = self.rows.pop_first() {
-            self.ready.push_back(row);
+            self.ready.push_back(ReadyRow::Row(Box::new(row)));
         }
         self.bytes = 0;
     }
@@ -247,10 +263,29 @@ impl Timeline {
 
     /// Stops waiting for answers: all of them, or those of one session.
     fn stop_waiting(&mut self, session: Option<&Option<String>>) {
-        for position in self.open.remove_all(session) {
-            self.settle(position, |row| row.end(RequestState::Unanswered));
+        let mut returned = Vec::new();
+        for call in self.open.remove_all(session) {
+            let state = self.end_state(&call.open_call);
+            let OpenCall { position, method, cancelled, .. } = &call.open_call;
+            let needs_row = is_waited_for(method) && *cancelled != CancelPoint::BeforeRow;
+            match self.row_at(*position) {
+                Some(row) => row.end(state),
+                None if needs_row => returned.push((call, state)),
+                None => {}
+            }
         }
         self.release();
+        let rows = returned.into_iter();
+        self.ready.extend(rows.map(|(call, state)| ReadyRow::NoAnswer(Box::new(call), state)));
+    }
+
+    /// The state of a request for which no answer is waited for any more.
+    fn end_state(&self, open_call: &OpenCall) -> RequestState {
+        match open_call.cancelled {
+            CancelPoint::BeforeRow | CancelPoint::AfterRow => RequestState::Cancelled,
+            CancelPoint::Never if open_call.line < self.too_long_line => RequestState::Unreadable,
+            CancelPoint::Never => RequestState::Unanswered,
+        }
     }
 
     /// Releases the rows that need not wait.
@@ -259,7 +294,8 @@ impl Timeline {
         if self.options.rows_max == 0 {
             for number in touched {
                 if self.rows.get(&number).is_some_and(|row| !row.is_open()) {
-                    self.ready.extend(self.rows.remove(&number));
+                    let row = self.rows.remove(&number).map(Box::new);
+                    self.ready.extend(row.map(ReadyRow::Row));
                 }
             }
             return;
@@ -270,7 +306,7 @@ impl Timeline {
             }
             let Some((_, row)) = self.rows.pop_first() else { break };
             self.bytes = self.bytes.saturating_sub(row.weight());
-            self.ready.push_back(row);
+            self.ready.push_back(ReadyRow::Row(Box::new(row)));
         }
     }
 
@@ -279,6 +315,21 @@ impl Timeline {
         self.rows.len() > self.options.rows_max
             || self.bytes > self.options.bytes_max
             || head.children.len() > CHILDREN_MAX
+    }
+}
+
+/// The row that ends the wait for a request whose own row was returned before.
+fn no_answer_row(call: UnansweredCall, state: RequestState) -> TimelineRow {
+    let UnansweredCall { from, session, open_call } = call;
+    let (method, name) = (open_call.method, open_call.name);
+    let call = CallInfo { method, name, arguments: String::new() };
+    TimelineRow {
+        seq: open_call.seq,
+        at_us: open_call.at_us,
+        from,
+        session,
+        matched: open_call.matched,
+        ..minimal_row(open_call.line, RowKind::NoAnswer { call, state })
     }
 }
 

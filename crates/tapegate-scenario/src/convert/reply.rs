@@ -31,6 +31,9 @@ const BODIES: [&str; 3] = ["content", "contents", "messages"];
 /// The member of `_meta` in which a sessionless server identifies itself.
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
+/// The answer to a request whose recorded answer is probably on a line that is too long to be read.
+const TOO_LONG_ERROR: &[u8] = br#"{"code":-32603,"message":"[the recorded answer was left out: its entry is longer than --max-entry-bytes]"}"#;
+
 impl OperationKind {
     /// The members of a result that have keys of their own in an answer.
     fn members(self) -> &'static [&'static str] {
@@ -64,8 +67,12 @@ impl ConversionState<'_, '_> {
             true => Vec::new(),
             false => self.call_text(used)?,
         };
-        let request_entry = self.tape.index.entry(used.asks.last().copied().unwrap_or(NONE));
-        let mut outcome = match request_entry.pair {
+        let request_number = used.asks.last().copied().unwrap_or(NONE);
+        let mut outcome = match self.tape.index.entry(request_number).pair {
+            // Silence would make a client wait for an answer that the recorded one got.
+            NONE if self.tape.index.may_be_answered_too_long(request_number) => {
+                OutcomeDraft::Error(tree::read(TOO_LONG_ERROR))
+            }
             NONE => OutcomeDraft::Silence,
             pair => {
                 let slot = self.tape.index.entry(pair);

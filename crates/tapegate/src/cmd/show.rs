@@ -27,8 +27,8 @@ use filter::{RowFilter, RowFilterArgs};
 /// the tape or in the activity log of the tape's project.
 ///
 /// A line is printed when its answer is known. While it waits, up to 1000 later lines wait with it;
-/// then it is printed with "no answer yet", and the answer gets its own line later. Memory use does
-/// not depend on the size of the tape.
+/// then it is printed with "no answer yet", and the answer, or that there is none, gets its own line
+/// later. Memory use does not depend on the size of the tape.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         full: args.full,
         day: String::new(),
     };
-    let filter = args.filter.filter()?;
+    let filter = args.filter.filter(args.follow)?;
     for path in &args.tapes {
         let mut printer = RowPrinter {
             args,

@@ -157,7 +157,9 @@ impl TimelineView<'_> {
             RowKind::LateAnswer(call) if call.method.is_empty() => {
                 parts.push("answer to an unknown request".to_owned());
             }
-            RowKind::LateAnswer(call) => parts.push(format!("answer to {}", call_text(call))),
+            RowKind::LateAnswer(call) | RowKind::NoAnswer { call, .. } => {
+                parts.push(format!("answer to {}", call_text(call)));
+            }
             RowKind::Other(text) => parts.push(format!("not JSON-RPC: {}", inline(text))),
             RowKind::Anomaly { reason, text, bytes_total } => {
                 let size = outcome_labels::bytes(*bytes_total);
@@ -242,9 +244,12 @@ fn row_outcome(row: &TimelineRow, decision: Option<&CallDecision>) -> RowOutcome
     let decided = decision_text(row, decision);
     let (outcome, tone) = match (&row.answer, &row.kind) {
         (Some(answer), _) => outcome(answer, &row.marks),
-        (None, RowKind::Request { state, .. }) => match state {
+        (None, RowKind::Request { state, .. } | RowKind::NoAnswer { state, .. }) => match state {
             RequestState::Waiting => ("no answer yet".to_owned(), RowTone::Notable),
             RequestState::Unanswered => ("no answer".to_owned(), RowTone::Bad),
+            RequestState::Unreadable => {
+                ("answer not found: a later line is too long to read".to_owned(), RowTone::Bad)
+            }
             RequestState::Cancelled => ("cancelled".to_owned(), RowTone::Notable),
             RequestState::Answered => (String::new(), RowTone::Plain),
         },

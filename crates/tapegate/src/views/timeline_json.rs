@@ -68,6 +68,7 @@ fn kind(json: &mut JsonWriter, row: &TimelineRow) {
         RowKind::Request { .. } => "request",
         RowKind::Notification(_) => "notification",
         RowKind::LateAnswer(_) => "answer",
+        RowKind::NoAnswer { .. } => "no_answer",
         RowKind::Other(_) => "other",
         RowKind::Anomaly { .. } => "anomaly",
         RowKind::Begin { .. } => "begin",
@@ -84,14 +85,9 @@ fn kind(json: &mut JsonWriter, row: &TimelineRow) {
             if !id.is_empty() {
                 json.raw("id", id);
             }
-            let state = match state {
-                RequestState::Answered => "answered",
-                RequestState::Waiting => "waiting",
-                RequestState::Unanswered => "unanswered",
-                RequestState::Cancelled => "cancelled",
-            };
-            json.text("state", state);
+            json.text("state", state_word(*state));
         }
+        RowKind::NoAnswer { state, .. } => json.text("state", state_word(*state)),
         RowKind::Other(text) => json.text("text", text),
         RowKind::Anomaly { reason, text, bytes_total } => {
             json.text("reason", reason);
@@ -108,6 +104,16 @@ fn kind(json: &mut JsonWriter, row: &TimelineRow) {
         }
         RowKind::Fault(text) => json.text("fault", text),
         RowKind::Notification(_) | RowKind::LateAnswer(_) => {}
+    }
+}
+
+fn state_word(state: RequestState) -> &'static str {
+    match state {
+        RequestState::Answered => "answered",
+        RequestState::Waiting => "waiting",
+        RequestState::Unanswered => "unanswered",
+        RequestState::Unreadable => "unreadable",
+        RequestState::Cancelled => "cancelled",
     }
 }
 

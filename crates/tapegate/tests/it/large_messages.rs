@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use tapegate_core::side::Side;
 
@@ -234,7 +235,7 @@ fn an_entry_that_is_too_long_to_be_read_is_named_by_every_reader_and_can_be_read
                 command.args(["--", "true"]);
             }
             command.current_dir(end.run.folder()).env("TAPEGATE_HOME", end.run.folder());
-            let done = command.stdin(std::process::Stdio::null()).output().unwrap();
+            let done = command.stdin(Stdio::null()).output().unwrap();
             let out = [done.stdout, done.stderr].concat();
             let said = String::from_utf8_lossy(&out);
             let names =
@@ -259,4 +260,92 @@ fn a_tape_that_is_followed_goes_on_behind_an_entry_that_is_too_long() {
     let said = String::from_utf8_lossy(&done.stdout);
     assert_eq!(done.status.code(), Some(0), "{said}");
     assert!(said.contains("longer than 32768 bytes"), "{said}");
+}
+
+/// A tape in order, with an answer of 20 KB on line 5 and a request that nobody answered.
+fn tape_with_long_answer(folder: &Path) -> PathBuf {
+    let init = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"r","version":"1"}}}"#;
+    let hello = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}"#;
+    let call =
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"big","arguments":{}}}"#;
+    let text = "x".repeat(20_000);
+    let big = format!(
+        r#"{{"jsonrpc":"2.0","id":2,"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#
+    );
+    let last =
+        r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"mute","arguments":{}}}"#;
+    let mut tape = String::from(
+        "{\"type\":\"header\",\"version\":\"1.0\",\"recorded_at\":\"2026-03-20T14:22:11Z\",\"upstream\":\"s\",\"thoughtjack_version\":\"0.1.0\"}\n",
+    );
+    let messages = [("c2s", init), ("s2c", hello), ("c2s", call), ("s2c", &big), ("c2s", last)];
+    for (at, (dir, msg)) in messages.iter().enumerate() {
+        let seq = at + 1;
+        tape += &format!(
+            "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"2026-03-20T14:22:11.00{seq}Z\",\"dir\":\"{dir}\",\"msg\":{msg}}}\n"
+        );
+    }
+    tape += "{\"type\":\"footer\",\"total_messages\":5,\"client_messages\":3,\"server_messages\":2,\"duration_ms\":5}\n";
+    let path = folder.join("t.jsonl");
+    fs::write(&path, tape).unwrap();
+    path
+}
+
+#[track_caller]
+fn run_in(folder: &Path, arguments: &[&str], input: &str) -> (Option<i32>, String) {
+    let mut command = tapegate();
+    command.args(arguments).current_dir(folder).env("TAPEGATE_HOME", folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A command that reads no input may have ended already.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let done = child.wait_with_output().unwrap();
+    let out = [done.stdout, done.stderr].concat();
+    (done.status.code(), String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn a_scenario_answers_calls_whose_answers_were_too_long_to_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    tape_with_long_answer(folder.path());
+    let mut arguments = vec!["convert", "-r", "t.jsonl", "-o", "s.yaml"];
+    arguments.extend(["--max-entry-bytes", "10KB", "--format", "json"]);
+    let (code, out) = run_in(folder.path(), &arguments, "");
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("\"answers_left_out\": 1"), "{out}");
+    assert!(out.contains("\"warnings\": [\"1 entry of the tape is longer"), "{out}");
+    let yaml = fs::read_to_string(folder.path().join("s.yaml")).unwrap();
+    assert!(yaml.contains("[the recorded answer was left out"), "{yaml}");
+    // The other call really has no answer.
+    assert_eq!(yaml.matches("The tape has no answer.").count(), 1, "{yaml}");
+    let tape = fs::read_to_string(folder.path().join("t.jsonl")).unwrap();
+    let sent: Vec<serde_json::Value> =
+        tape.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let input = format!("{}\n{}\n", sent[0]["msg"], sent[2]["msg"]);
+    let (_, out) = run_in(folder.path(), &["serve", "s.yaml"], &input);
+    assert!(out.contains("\"id\":2") && out.contains("was left out"), "{out}");
+}
+
+#[test]
+fn an_entry_that_is_too_long_is_not_taken_for_damage_or_for_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    tape_with_long_answer(folder.path());
+    let limit = ["--max-entry-bytes", "10KB"];
+    let hint = "hint: pass a higher limit, such as --max-entry-bytes 1GB";
+    for command in [
+        &["replay", "-r", "t.jsonl"][..],
+        &["convert", "-r", "t.jsonl", "-o", "o.jsonl", "--to", "overwatch"],
+    ] {
+        let (code, out) = run_in(folder.path(), &[command, &limit].concat(), "");
+        assert_eq!(code, Some(2), "{out}");
+        assert!(out.contains(hint) && !out.contains("damaged"), "{out}");
+    }
+    let (code, out) = run_in(folder.path(), &[&["check", "t.jsonl"][..], &limit].concat(), "");
+    assert_eq!(code, Some(1), "{out}");
+    assert!(!out.contains("footer") && !out.contains("follows"), "{out}");
+    assert!(out.contains("request 2 (`tools/call` of `big`) has no answer on the lines"), "{out}");
+    assert!(out.contains("request 3 (`tools/call` of `mute`) was never answered"), "{out}");
+    let (_, out) = run_in(folder.path(), &[&["show", "t.jsonl"][..], &limit].concat(), "");
+    let line_of = |name: &str| out.lines().find(|line| line.contains(name)).unwrap_or_default();
+    assert!(line_of("call big").contains("answer not found: a later line is too long"), "{out}");
+    assert!(line_of("call mute").ends_with("no answer"), "{out}");
 }

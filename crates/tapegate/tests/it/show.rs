@@ -61,6 +61,32 @@ fn a_tape_is_a_timeline_at_every_width() {
     assert!(!text.chars().any(unsafe_letter), "{text:?}");
 }
 
+/// More requests than lines may wait: the oldest are printed before it is known that no answer
+/// comes.
+#[test]
+fn filters_find_every_request_without_an_answer_and_none_that_has_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = folder.path().join("t.jsonl");
+    let line = |seq: u32, dir: &str, msg: String| {
+        format!(
+            "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"2026-03-20T14:22:11.000Z\",\"dir\":\"{dir}\",\"msg\":{msg}}}\n"
+        )
+    };
+    let call = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+    let answer = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+    let mut text: String = (1..=2500).map(|id| line(id, "c2s", call(id))).collect();
+    // Of the first 1500, which do not fit, every second one is answered after all.
+    text.extend((1..=750).map(|half| line(2500 + half, "s2c", answer(2 * half))));
+    fs::write(&tape, text).unwrap();
+    for filter in ["--errors", "--slow"] {
+        let text = shown(&[filter, tape.to_str().unwrap()]);
+        assert_eq!(text.matches("no answer").count(), 1750, "{filter}");
+        let jsonl = shown(&[filter, "--format", "jsonl", tape.to_str().unwrap()]);
+        assert_eq!(jsonl.lines().count(), 1750, "{filter}");
+        assert!(jsonl.lines().all(|line| line.contains("\"state\":\"unanswered\"")), "{filter}");
+    }
+}
+
 /// Names that are wide, long, empty, right-to-left, or contain control characters.
 #[test]
 fn odd_names_fit_every_width_and_no_terminal_obeys_them() {

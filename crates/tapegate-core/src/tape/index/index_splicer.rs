@@ -47,6 +47,14 @@ pub enum TapeRejection {
         /// What is wrong with it.
         fault: LineFault,
     },
+    /// An entry is longer than the limit, which the user can raise. The tape may be in order.
+    #[error("cannot be played: line {line}: {fault}")]
+    TooLong {
+        /// The line.
+        line: u64,
+        /// The limit.
+        fault: LineFault,
+    },
     /// The file could not be read.
     #[error("cannot be read beyond line {line}: {source}")]
     Io {
@@ -188,7 +196,10 @@ impl IndexSplicer {
         match next {
             // The user has asked for the rest of the tape; the outline reports the gap.
             Err(LineProblem::Line { fault: LineFault::TooLong(_), .. })
-                if self.leaves_out_too_long => {}
+                if self.leaves_out_too_long =>
+            {
+                self.indexer.add_too_long();
+            }
             Err(LineProblem::Line { line, fault }) => self.broken = Some((line, fault)),
             Err(LineProblem::Io { line, source }) => {
                 return Err(TapeRejection::Io { line, source });
@@ -205,6 +216,9 @@ impl IndexSplicer {
         if !self.outline.has_entries() {
             return Err(TapeRejection::NoTape(format!("line {line}: {fault}")));
         }
-        Err(TapeRejection::Damage { line, fault })
+        Err(match fault {
+            LineFault::TooLong(_) => TapeRejection::TooLong { line, fault },
+            fault => TapeRejection::Damage { line, fault },
+        })
     }
 }

@@ -103,6 +103,12 @@ impl Indexer {
         (index, self.oddities)
     }
 
+    /// Notes that an entry is too long to be read.
+    pub(super) fn add_too_long(&mut self) {
+        self.index.too_long += 1;
+        self.index.before_too_long = self.scenes.entries.len() as u32;
+    }
+
     /// Begins a new recording: nothing that was open continues.
     pub(super) fn header(&mut self, line: u64, header: &TapeHeader<'_>) {
         self.part = TapePart::default();

@@ -1,7 +1,7 @@
 //! Adds the messages of a tape to a timeline.
 
 use super::super::line::{BadFrame, EntryTime, MessageLine};
-use super::open_calls::{OpenCall, ParentRequest, RequestKey};
+use super::open_calls::{CancelPoint, OpenCall, ParentRequest, RequestKey};
 use super::{
     AnswerOutcome, CallAnswer, CallInfo, LineMarks, RequestState, RowKind, Timeline, TimelineRow,
     brief_text, minimal_row,
@@ -86,13 +86,16 @@ impl Timeline {
         let (method, name) = (call.method.clone(), call.name.clone());
         let kind = RowKind::Request { call, id: id.to_vec(), state: RequestState::Waiting };
         let row = self.row(row_context, kind, msg);
+        let (line, matched) = (row_context.line, row.matched);
         let parent = match from {
             Side::Server => self.open.latest(&row_context.session),
             Side::Client => None,
         };
         let position = self.insert_row(row, parent);
         let (seq, at_us) = (row_context.message.seq, row_context.at_us);
-        let open_call = OpenCall { position, seq, at_us, method, name, token };
+        let cancelled = CancelPoint::Never;
+        let open_call =
+            OpenCall { position, line, seq, at_us, method, name, token, matched, cancelled };
         if !self.open.add(key, id, open_call) {
             self.settle(position, |row| row.end(RequestState::Unanswered));
         }
@@ -110,7 +113,8 @@ impl Timeline {
         let key = |id: &[u8], of: Side| (of, row_context.session.clone(), IdKey::new(id));
         let cancels = call.method == "notifications/cancelled";
         let cancelled = envelope.request_id.filter(|_| cancels);
-        let cancelled = cancelled.and_then(|id| self.open.with_id(&key(id, from)));
+        let cancelled_key = cancelled.map(|id| key(id, from));
+        let cancelled = cancelled_key.as_ref().and_then(|key| self.open.with_id(key));
         let token = envelope.progress_token.filter(|_| call.method == "notifications/progress");
         let parent = match (&cancelled, token) {
             (Some(_), _) => cancelled.clone(),
@@ -122,7 +126,14 @@ impl Timeline {
         self.insert_row(row, parent);
         if let Some(ParentRequest { position, .. }) = cancelled {
             // Its answer may still come, but the row does not wait for it.
-            self.settle(position, |row| row.end(RequestState::Cancelled));
+            let when = match self.row_at(position) {
+                Some(row) => {
+                    row.end(RequestState::Cancelled);
+                    CancelPoint::BeforeRow
+                }
+                None => CancelPoint::AfterRow,
+            };
+            cancelled_key.iter().for_each(|key| self.open.mark_cancelled(key, when));
         }
         self.release();
     }

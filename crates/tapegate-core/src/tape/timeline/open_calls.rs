@@ -19,11 +19,31 @@ const ID_BYTES_MAX: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OpenCall {
     pub(super) position: RowPosition,
+    pub(super) line: u64,
     pub(super) seq: Option<u64>,
     pub(super) at_us: Option<i64>,
     pub(super) method: String,
     pub(super) name: Option<String>,
     pub(super) token: Option<RequestKey>,
+    /// Whether its message matches the search.
+    pub(super) matched: bool,
+    pub(super) cancelled: CancelPoint,
+}
+
+/// When a request was cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CancelPoint {
+    Never,
+    /// Its row was not returned yet, and says so.
+    BeforeRow,
+    AfterRow,
+}
+
+/// A request that was never answered, who sent it, and its session.
+pub(super) struct UnansweredCall {
+    pub(super) from: Side,
+    pub(super) session: Option<String>,
+    pub(super) open_call: OpenCall,
 }
 
 /// A request that another message belongs to.
@@ -94,6 +114,14 @@ impl OpenCalls {
         Some(ParentRequest { position: open_call.position, about })
     }
 
+    /// Marks the latest request with this id as cancelled.
+    pub(super) fn mark_cancelled(&mut self, key: &RequestKey, when: CancelPoint) {
+        let latest = self.by_id.get_mut(key).and_then(VecDeque::back_mut);
+        for open_call in latest.into_iter().filter(|call| call.cancelled == CancelPoint::Never) {
+            open_call.cancelled = when;
+        }
+    }
+
     /// The request that reports progress under a token.
     pub(super) fn with_token(&self, key: &RequestKey) -> Option<ParentRequest> {
         self.by_token.get(key).cloned()
@@ -105,20 +133,25 @@ impl OpenCalls {
         Some(ParentRequest { position: *position, about: Arc::clone(about) })
     }
 
-    /// Forgets all requests, or those of one session.
-    pub(super) fn remove_all(&mut self, session: Option<&Option<String>>) -> Vec<RowPosition> {
+    /// Takes all requests, or those of one session, in the order of their rows.
+    pub(super) fn remove_all(&mut self, session: Option<&Option<String>>) -> Vec<UnansweredCall> {
         let is_meant = |key: &RequestKey| session.is_none_or(|session| key.1 == *session);
-        let mut places = Vec::new();
+        let mut calls = Vec::new();
         self.by_id.retain(|key, waiting| {
             if is_meant(key) {
                 self.count -= waiting.len();
-                places.extend(waiting.iter().map(|open_call| open_call.position));
+                calls.extend(waiting.drain(..).map(|open_call| UnansweredCall {
+                    from: key.0,
+                    session: key.1.clone(),
+                    open_call,
+                }));
             }
             !is_meant(key)
         });
         self.by_token.retain(|key, _| !is_meant(key));
         self.latest.retain(|of, _| session.is_some_and(|session| of != session));
-        places
+        calls.sort_unstable_by_key(|call| call.open_call.position);
+        calls
     }
 }
 

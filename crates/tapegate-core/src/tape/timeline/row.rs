@@ -52,6 +52,13 @@ pub enum RowKind {
     Notification(CallInfo),
     /// An answer whose request is unknown, or was returned before.
     LateAnswer(CallInfo),
+    /// A request that was returned before, while it waited, and has no answer on the tape.
+    NoAnswer {
+        /// What it asked for, without its arguments.
+        call: CallInfo,
+        /// Neither [`RequestState::Answered`] nor [`RequestState::Waiting`].
+        state: RequestState,
+    },
     /// An object that is not a JSON-RPC message.
     Other(String),
     /// A frame that is not a message, or a marker, with the reason.
@@ -86,10 +93,13 @@ pub enum RowKind {
 pub enum RequestState {
     /// It has arrived.
     Answered,
-    /// It may still arrive: the row was returned before.
+    /// It may still arrive: the row was returned before. Another row follows, with the answer or
+    /// without one, except for a subscription that lasts to the end.
     Waiting,
     /// It is not on the tape.
     Unanswered,
+    /// It may be on a line that is too long to be read.
+    Unreadable,
     /// It was cancelled and not answered.
     Cancelled,
 }
@@ -188,7 +198,8 @@ impl TimelineRow {
         match &self.kind {
             RowKind::Request { call, .. }
             | RowKind::Notification(call)
-            | RowKind::LateAnswer(call) => Some(call),
+            | RowKind::LateAnswer(call)
+            | RowKind::NoAnswer { call, .. } => Some(call),
             _ => None,
         }
     }

@@ -46,6 +46,7 @@ fn told(row: &TimelineRow) -> String {
             format!(" = {} ({:?} {:?})", answer.text, answer.outcome, answer.latency_us)
         }
         (RowKind::Request { state, .. }, None) => format!(" {state:?}"),
+        (RowKind::NoAnswer { state, .. }, None) => format!(" no answer: {state:?}"),
         (RowKind::Notification(_), None) => String::new(),
         (kind, None) => format!("{kind:?}"),
     };
@@ -134,6 +135,33 @@ fn requests_without_an_answer_are_told_from_those_that_were_cancelled() {
             "tools/list  Unanswered",
         ],
     );
+}
+
+#[test]
+fn what_was_handed_out_while_it_waited_gets_a_row_if_no_answer_comes() {
+    let list = r#"c {"id":2,"method":"tools/list"}"#;
+    let listen = r#"c {"id":3,"method":"subscriptions/listen"}"#;
+    let cancel = r#"c {"method":"notifications/cancelled","params":{"requestId":2}}"#;
+    let ping = r#"c {"id":4,"method":"ping"}"#;
+    let cancel_ping = r#"c {"method":"notifications/cancelled","params":{"requestId":4}}"#;
+    let text = tape(&[CALL, list, listen, cancel, ping, cancel_ping]);
+    let seen = rows(&text, TimelineOptions { rows_max: 1, ..options() });
+    let told: Vec<String> = seen.iter().map(told).collect();
+    let expected = [
+        "tools/call a {\"x\":1} Waiting",
+        "tools/list  Waiting",
+        "subscriptions/listen  Waiting",
+        "notifications/cancelled {\"requestId\":2} under tools/list",
+        "ping  Cancelled\n  notifications/cancelled {\"requestId\":4}",
+        "tools/call a  no answer: Unanswered",
+        "tools/list  no answer: Cancelled",
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(seen[5].line, 1);
+    let mut stats = TapeStats::default();
+    seen.iter().for_each(|row| stats.row(row));
+    let total = stats.total();
+    assert_eq!((total.count, total.unanswered, total.cancelled), (4, 1, 2));
 }
 
 #[test]

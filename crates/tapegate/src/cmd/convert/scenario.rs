@@ -267,7 +267,7 @@ fn json(args: &Args, summary: &ConversionSummary, bytes: usize) -> Vec<u8> {
         }
         it.number("assets", summary.spilled.0 as u64);
         it.number("asset_bytes", summary.spilled.1);
-        it.number("answers_left_out", summary.answers_left_out);
+        it.number("answers_left_out", summary.answers_left_out + summary.answers_too_long);
         it.number("left_out", summary.left_out);
         it.texts("warnings", &summary.warnings);
     })

@@ -10,6 +10,7 @@ use tapegate_core::tape::{
     AsideLine, BashSession, Dialect, HeaderOrigin, LineFault, LineProblem, MessageLine, TapeLine,
     TranslationStats, Translator, entry_bytes_max,
 };
+use tapegate_store::loaded_tape::ENTRY_LIMIT_HINT;
 use tapegate_store::replacement::ReplacementFile;
 use tapegate_store::tape_source::{self, TapeSource};
 use tapegate_store::{OpenError, atomic_file, input, tape_writer};
@@ -131,6 +132,10 @@ fn translate(
                 continue;
             }
             Err(LineProblem::Io { source, .. }) => return Err(source.into()),
+            Err(problem @ LineProblem::Line { fault: LineFault::TooLong(_), .. }) => {
+                let message = format!("`{name}` cannot be converted: {problem}");
+                return Err(Failure::new(Exit::Invalid, message).hint(ENTRY_LIMIT_HINT).into());
+            }
             Err(problem) => {
                 let message = format!("`{name}` is damaged: {problem}");
                 return Err(Failure::new(Exit::Invalid, message).into());

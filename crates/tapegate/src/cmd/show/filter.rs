@@ -30,15 +30,19 @@ pub(super) struct RowFilterArgs {
 }
 
 /// Selects the rows to show.
-pub(super) struct RowFilter(RowFilterArgs);
+pub(super) struct RowFilter {
+    args: RowFilterArgs,
+    /// Whether the tape is still being written: what is not answered yet is slow so far.
+    is_live: bool,
+}
 
 /// The test for messages that are searched for, if any.
 pub(super) type WantedMessage = Option<MessageTest>;
 
 impl RowFilterArgs {
-    pub(super) fn filter(&self) -> Result<RowFilter, Failure> {
+    pub(super) fn filter(&self, is_live: bool) -> Result<RowFilter, Failure> {
         self.build_search()?;
-        Ok(RowFilter(self.clone()))
+        Ok(RowFilter { args: self.clone(), is_live })
     }
 
     /// The test that messages are searched with.
@@ -66,7 +70,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
 impl RowFilter {
     /// Whether anything is filtered.
     pub(super) fn is_set(&self) -> bool {
-        let RowFilterArgs { grep, tool, errors, slow } = &self.0;
+        let RowFilterArgs { grep, tool, errors, slow } = &self.args;
         grep.is_some() || !tool.is_empty() || *errors || slow.is_some()
     }
 
@@ -79,20 +83,22 @@ impl RowFilter {
         if !self.is_set() {
             return true;
         }
-        let RowFilterArgs { grep, tool, errors, slow } = &self.0;
+        let RowFilterArgs { grep, tool, errors, slow } = &self.args;
         let name = row.call().and_then(|call| call.name.as_deref());
         let named = || name.is_some_and(|name| tool.iter().any(|glob| glob.matches(name)));
         (grep.is_none() || row.matched)
             && (tool.is_empty() || named())
             && (!errors || is_error(row, decided))
-            && slow.is_none_or(|ms| is_slow(row, ms))
+            && slow.is_none_or(|ms| is_slow(row, ms, self.is_live))
     }
 }
 
 fn is_error(row: &TimelineRow, decided: &dyn Fn(&TimelineRow) -> Option<CallDecision>) -> bool {
     let failed = row.answer.as_ref().is_some_and(|answer| answer.outcome != AnswerOutcome::Ok);
     let odd = match &row.kind {
-        RowKind::Request { state, .. } => *state == RequestState::Unanswered,
+        RowKind::Request { state, .. } | RowKind::NoAnswer { state, .. } => {
+            matches!(state, RequestState::Unanswered | RequestState::Unreadable)
+        }
         RowKind::Anomaly { .. } | RowKind::Fault(_) | RowKind::Other(_) => true,
         RowKind::LateAnswer(call) => call.method.is_empty(),
         _ => false,
@@ -105,10 +111,12 @@ fn is_error(row: &TimelineRow, decided: &dyn Fn(&TimelineRow) -> Option<CallDeci
     failed || odd || row.marks.refused.is_some() || denied()
 }
 
-fn is_slow(row: &TimelineRow, ms: u64) -> bool {
+fn is_slow(row: &TimelineRow, ms: u64, is_live: bool) -> bool {
     match (&row.answer, &row.kind) {
         (Some(answer), _) => answer.latency_us.is_some_and(|us| us >= ms.saturating_mul(1000)),
-        (None, RowKind::Request { .. }) => true,
+        // A later row says how long it took, or that it has no answer.
+        (None, RowKind::Request { state: RequestState::Waiting, .. }) => is_live,
+        (None, RowKind::Request { .. } | RowKind::NoAnswer { .. }) => true,
         _ => false,
     }
 }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tapegate_core::tape::timeline::Timeline;
-use tapegate_core::tape::{BashCommand, BashSession, LineFault, TapeLine, entry_bytes_max};
+use tapegate_core::tape::{
+    BashCommand, BashSession, LineFault, LineProblem, TapeLine, entry_bytes_max,
+};
 use tapegate_store::followed_tape::{FollowedLine, FollowedTape};
 use tapegate_store::tape_writer;
 
@@ -64,7 +66,7 @@ impl FollowState {
     fn line(&mut self, number: u64, line: &FollowedLine) {
         let FollowedLine::Whole(line) = line else {
             let fault = LineFault::TooLong(entry_bytes_max());
-            return self.timeline.add_unreadable(number, fault.to_string());
+            return self.timeline.line(&Err(LineProblem::Line { line: number, fault }));
         };
         let text = line.trim_ascii();
         if text.is_empty() {

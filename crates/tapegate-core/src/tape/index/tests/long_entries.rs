@@ -16,7 +16,7 @@ fn an_entry_that_is_too_long_refuses_the_tape_unless_it_may_be_left_out() {
         splicer.finish()
     };
     let refusal = splice(false).unwrap_err().to_string();
-    assert!(refusal.starts_with("is damaged: line 9: longer than 100 bytes"), "{refusal}");
+    assert!(refusal.starts_with("cannot be played: line 9: longer than 100 bytes"), "{refusal}");
     let (index, findings) = splice(true).unwrap();
     assert_eq!(index.len(), 2);
     let told = |finding: &&TapeFinding| finding.message.starts_with("longer than");
