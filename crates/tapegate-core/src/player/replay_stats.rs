@@ -54,6 +54,11 @@ impl ReplayStats {
     /// A request was answered from the tape.
     pub(super) fn count_matched(&mut self, request_number: u32) {
         self.counts.matched += 1;
+        self.mark_used(request_number);
+    }
+
+    /// A recorded request was made, whether or not the tape has its answer.
+    pub(super) fn mark_used(&mut self, request_number: u32) {
         self.used_requests.set(request_number);
     }
 

@@ -204,6 +204,8 @@ pub enum VerifyNoteKind {
     Withheld,
     /// The client's `initialize` is not on the tape, so a synthetic one was sent.
     Introduced,
+    /// The tape has no answer of the server to this request, so a live one was not compared.
+    NotCompared,
     /// The live list of tools was not available, so no tool is known to be read-only.
     ToolsUnknown,
     /// A live list has more pages that were not read.

@@ -34,6 +34,8 @@ pub struct VerifyReport {
     pub requests: u64,
     /// How many answers were compared.
     pub answers: u64,
+    /// How many requests were sent to which the tape has no answer to compare.
+    pub not_compared: u64,
     /// How many notifications were compared.
     pub notifications: u64,
 }
@@ -99,9 +101,21 @@ impl VerifyReport {
         }
     }
 
+    /// Adds a request that was sent and has no recorded answer.
+    pub(super) fn not_compared(&mut self, about: MessageRef) {
+        self.not_compared += 1;
+        self.note(about, VerifyNoteKind::NotCompared);
+    }
+
     /// Adds a note, unless the same one exists for this method.
     pub(super) fn note(&mut self, about: MessageRef, sort: VerifyNoteKind) {
-        let same = |known: &VerifyNote| known.kind == sort && known.about.method == about.method;
+        // Which tool was not compared matters, not only that it was one of them.
+        let named = sort == VerifyNoteKind::NotCompared;
+        let same = |known: &VerifyNote| {
+            known.kind == sort
+                && known.about.method == about.method
+                && (!named || known.about.name == about.name)
+        };
         if self.notes.len() < NOTES_MAX && !self.notes.iter().any(same) {
             self.notes.push(VerifyNote { about, kind: sort });
         }

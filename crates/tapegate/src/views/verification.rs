@@ -81,13 +81,20 @@ pub(crate) fn summary(report: &VerifyReport) -> String {
         count => format!("{count} changes"),
     };
     let skipped = match report.skipped.len() as u64 + report.skipped_more {
-        0 => String::new(),
-        1 => " (1 recorded message was not sent)".to_owned(),
-        count => format!(" ({count} recorded messages were not sent)"),
+        0 => None,
+        1 => Some("1 recorded message was not sent".to_owned()),
+        count => Some(format!("{count} recorded messages were not sent")),
     };
+    let not_compared = match report.not_compared {
+        0 => None,
+        1 => Some("1 request has no recorded answer".to_owned()),
+        count => Some(format!("{count} requests have no recorded answer")),
+    };
+    let rest: Vec<String> = [skipped, not_compared].into_iter().flatten().collect();
+    let rest = if rest.is_empty() { String::new() } else { format!(" ({})", rest.join("; ")) };
     writeln!(
         out,
-        "{changes}: compared {} and {} in {}{skipped}",
+        "{changes}: compared {} and {} in {}{rest}",
         plural(report.answers, "answer"),
         plural(report.notifications, "notification"),
         plural(u64::from(report.sessions), "session"),
@@ -113,6 +120,9 @@ pub(crate) fn note_text(sort: &VerifyNoteKind) -> String {
             "its recorded answer belongs to a call that was not sent".to_owned()
         }
         VerifyNoteKind::Introduced => "the tape has no `initialize`, so one was added".to_owned(),
+        VerifyNoteKind::NotCompared => {
+            "the tape has no answer of the server, so there was nothing to compare".to_owned()
+        }
         VerifyNoteKind::ToolsUnknown => {
             "the server did not list its tools, so none is known to be read-only".to_owned()
         }

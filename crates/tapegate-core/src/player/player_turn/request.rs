@@ -77,7 +77,11 @@ impl PlayerTurn<'_, '_> {
                 Some(request_number) if self.is_answered(request_number, envelope)? => {
                     return self.play_match(text, envelope, batch, &tape_match, request);
                 }
-                ask => (DivergenceReason::Unanswered, ask),
+                ask => {
+                    // It was made, and so is not unused, though there is no answer to give.
+                    ask.into_iter().for_each(|number| self.stats.mark_used(number));
+                    (DivergenceReason::Unanswered, ask)
+                }
             },
         };
         // Only after the tape: a recorded answer always wins.

@@ -240,6 +240,13 @@ impl VerifySession {
             let took_ns = answer.latency_us.unwrap_or(0).saturating_mul(2000);
             context.now_ns.saturating_add(context.timeout_ns.max(took_ns))
         });
+        // A request that was cancelled or that stays open needs no answer, so none is missing.
+        if deadline_ns.is_none() && !entry.cancelled && !envelope.is_method("subscriptions/listen")
+        {
+            let about = tape::message_ref_of(text);
+            let (session, number) = (self.number, Some(entry.number));
+            context.report.not_compared(MessageRef { session, number, ..about });
+        }
         if entry.pair != NONE {
             self.open_sent.insert(entry_number);
         }

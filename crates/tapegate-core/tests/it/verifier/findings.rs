@@ -66,3 +66,25 @@ fn a_list_that_never_ends_is_said_to_go_on() {
     assert_eq!(notes, [&VerifyNoteKind::Unfinished { list: ListKind::Tools, pages: 1001 }]);
     assert_eq!(done.report.notes[0].about.method, "tools/list");
 }
+
+#[test]
+fn requests_without_an_answer_on_the_tape_are_noted_by_name() {
+    let tape = r#"
+> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+< {"jsonrpc":"2.0","id":0,"result":{"capabilities":{}}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"b"}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"c"}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}
+> {"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{}}
+"#;
+    let done = VerifyHarness::new(tape).echo();
+    assert!(!done.report.has_findings());
+    // Nobody expects an answer to what was cancelled or stays open.
+    assert_eq!((done.report.requests, done.report.not_compared), (6, 3));
+    let notes = done.report.notes.iter();
+    let notes: Vec<_> = notes.map(|note| (&note.kind, note.about.name.as_deref())).collect();
+    let kind = &VerifyNoteKind::NotCompared;
+    assert_eq!(notes, [(kind, Some("a")), (kind, Some("b"))]);
+}

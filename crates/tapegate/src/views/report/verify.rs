@@ -88,6 +88,7 @@ pub(crate) fn fill(verify_report: &VerifyReport, mut report: RunReport) -> RunRe
         ("tool_changes", drift as u64),
         ("requests", verify_report.requests),
         ("answers", verify_report.answers),
+        ("not_compared", verify_report.not_compared),
         ("notifications", verify_report.notifications),
         ("skipped", verify_report.skipped.len() as u64 + verify_report.skipped_more),
         ("sessions", u64::from(verify_report.sessions)),

@@ -179,3 +179,19 @@ fn a_fuzzy_match_with_other_params_is_reported_as_one() {
     assert_eq!(counts(&report), [1, 0, 0, 0, 0], "{report:#}");
     assert!(!stderr.contains("warning"), "{stderr}");
 }
+
+#[test]
+fn a_request_without_a_recorded_answer_is_not_unused_if_it_was_made() {
+    let pair = format!("> {}\n< {}\n", call(1, "t", 1), answer(1, 1));
+    let tape = tape(&format!("{pair}> {}\n", call(2, "crash", 2)));
+    for mode in ["sequential", "by-request", "fuzzy"] {
+        let setup = replay(&tape).flags(&["--match-mode", mode]);
+        let path = setup.folder().join("r.json");
+        let setup = setup.flags(&["--report", path.to_str().unwrap()]);
+        let live = lines(&[call(1, "t", 1), call(2, "crash", 2)]);
+        let end = setup.run(live.as_bytes()).exits(6).complains("matched 1, unmatched 1, unused 0");
+        let report = json(end.run.folder());
+        let rules = report["cases"].as_array().unwrap().iter().filter_map(|it| it["rule"].as_str());
+        assert_eq!(rules.collect::<Vec<_>>(), ["unanswered"], "{mode}: {report:#}");
+    }
+}

@@ -1,5 +1,9 @@
 //! A server that has changed: exactly the changes are reported.
 
+use std::fs;
+
+use serde_json::Value;
+
 use super::DriftTape;
 
 #[test]
@@ -160,4 +164,32 @@ fn sessions_are_played_one_after_the_other_and_what_each_finds_is_told_once() {
     let compared =
         "compared 15 answers and 6 notifications in 3 sessions (6 recorded messages were not sent)";
     assert_eq!(done.last_line(), format!("nothing has changed: {compared}"));
+}
+
+#[test]
+fn a_request_without_a_recorded_answer_is_named_and_counted() {
+    let drift = DriftTape::record("");
+    let tape = fs::read_to_string(&drift.tape).unwrap();
+    let is_answer = |line: &&str| line.contains(r#""dir":"s2c""#) && line.contains(r#""id": 4,"#);
+    assert_eq!(tape.lines().filter(is_answer).count(), 1, "{tape}");
+    let rest: Vec<&str> = tape.lines().filter(|line| !is_answer(line)).collect();
+    fs::write(&drift.tape, rest.join("\n") + "\n").unwrap();
+    let done = drift.verify("", &["--calls", "all"]);
+    done.finds_nothing();
+    let note = "the tape has no answer of the server, so there was nothing to compare";
+    let named = |line: &str| line.contains(" tools/call plain: ") && line.ends_with(note);
+    assert!(done.stdout.lines().any(named), "{}", done.stdout);
+    assert_eq!(
+        done.last_line(),
+        "nothing has changed: compared 6 answers and 3 notifications in 1 session \
+         (1 request has no recorded answer)"
+    );
+    let done = drift.verify("", &["--calls", "all", "--format", "json"]);
+    let report: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&report["ok"], &report["not_compared"]), (&true.into(), &1.into()), "{report:#}");
+    let note = report["cases"].as_array().unwrap().iter().find(|case| case["rule"] == "note");
+    assert_eq!(note.unwrap()["outcome"], "warning", "{report:#}");
+    // A request that is not sent is not compared either, and is counted as that alone.
+    let done = drift.verify("", &["--calls", "list"]);
+    assert!(done.last_line().ends_with("(3 recorded messages were not sent)"));
 }

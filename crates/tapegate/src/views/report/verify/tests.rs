@@ -115,10 +115,15 @@ fn found() -> VerifyReport {
                 about: MessageRef::default(),
                 kind: VerifyNoteKind::NoMessage { start: "debug\x1b[2J".to_owned() },
             },
+            VerifyNote {
+                about: at(20, "tools/call", Some("slow")),
+                kind: VerifyNoteKind::NotCompared,
+            },
         ],
         sessions: 1,
         requests: 14,
         answers: 9,
+        not_compared: 1,
         notifications: 3,
     }
 }
