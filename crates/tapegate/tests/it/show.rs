@@ -87,6 +87,31 @@ fn filters_find_every_request_without_an_answer_and_none_that_has_one() {
     }
 }
 
+/// All lines of one read have the same time, so only their numbers show what came first.
+#[test]
+fn frames_that_are_not_messages_stand_between_the_messages_they_came_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = |name: &str| format!(r#"{{"jsonrpc":"2.0","method":"notifications/{name}"}}"#);
+    // In a file, so that the heading does not contain it.
+    let (first, last) = (note("a"), note("b"));
+    let script = format!("printf '%s\\nnoise\\n%s\\n' '{first}' '{last}'\ncat > /dev/null\n");
+    fs::write(folder.path().join("server.sh"), script).unwrap();
+    let mut record = tapegate();
+    record.current_dir(folder.path()).env("TAPEGATE_HOME", folder.path()).stdin(Stdio::null());
+    let done = record.args(["record", "-o", "t.jsonl", "--", "sh", "server.sh"]).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let convert = ["convert", "-r", "t.jsonl", "-o", "o.jsonl", "--to", "overwatch"];
+    let done = tapegate().current_dir(folder.path()).args(convert).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let show = tapegate().current_dir(folder.path()).args(["show", "t.jsonl"]).output().unwrap();
+    for text in [out(&show), fs::read_to_string(folder.path().join("o.jsonl")).unwrap()] {
+        let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+        assert!(place("notifications/a") < place("noise"), "{text}");
+        assert!(place("noise") < place("notifications/b"), "{text}");
+    }
+    assert!(!fs::read_to_string(folder.path().join("o.jsonl")).unwrap().contains("after"));
+}
+
 /// Names that are wide, long, empty, right-to-left, or contain control characters.
 #[test]
 fn odd_names_fit_every_width_and_no_terminal_obeys_them() {
