@@ -112,6 +112,38 @@ fn frames_that_are_not_messages_stand_between_the_messages_they_came_between() {
     assert!(!fs::read_to_string(folder.path().join("o.jsonl")).unwrap().contains("after"));
 }
 
+#[test]
+fn counts_are_worded_and_latencies_rounded_alike_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |seq: u32, us: u32, dir: &str, msg: &str| {
+        format!(
+            "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"2026-03-20T14:22:11.{us:06}Z\",\"dir\":\"{dir}\",\"msg\":{msg}}}\n"
+        )
+    };
+    let ask = line(1, 0, "c2s", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    let tape = folder.path().join("t.jsonl");
+    fs::write(&tape, ask.clone() + &line(2, 600, "s2c", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#))
+        .unwrap();
+    let name = tape.to_str().unwrap();
+    assert!(shown(&[name]).contains(" 1 ms  {}"));
+    assert!(shown(&["--format", "jsonl", name]).contains("\"latency_ms\":1,"));
+    let stats = command("200").args(["stats", "--format", "json", name]).output().unwrap();
+    let stats: Value = serde_json::from_str(&out(&stats)).unwrap();
+    assert!(stats.to_string().contains("\"max\":1"), "{stats}");
+    let footer = r#"{"type":"footer","total_messages":1,"duration_ms":5,"client_messages":1,"server_messages":0}"#;
+    fs::write(&tape, format!("{ask}{footer}\n")).unwrap();
+    assert!(shown(&[name]).contains("end: 1 message in 5 ms"));
+}
+
+#[test]
+fn a_full_standard_output_is_named() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let done = command("80").args(["show", "tape.jsonl"]).stdout(full).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(3), "{said}");
+    assert!(said.contains("error: cannot write to standard output: No space left"), "{said}");
+}
+
 /// Names that are wide, long, empty, right-to-left, or contain control characters.
 #[test]
 fn odd_names_fit_every_width_and_no_terminal_obeys_them() {
