@@ -140,6 +140,11 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + of_year - 719_468
 }
 
+/// A duration in milliseconds, rounded as people see it, so that all outputs agree on it.
+pub fn rounded_ms(us: u64) -> u64 {
+    us / 1000 + u64::from(us % 1000 >= 500)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@
 mod flag_rules;
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::Instant;
 
 use clap::error::ErrorKind;
@@ -124,7 +124,7 @@ fn run_parsed(word: &str, argv: &[OsString]) -> clap::error::Result<anyhow::Resu
 }
 
 fn dispatch(command: Command) -> anyhow::Result<Exit> {
-    let out = &mut std::io::stdout().lock();
+    let out = &mut StandardOutput(std::io::stdout().lock());
     match command {
         Command::Demo(args) => demo::run(&args, out),
         Command::Init(args) => init::run(&args, out),
@@ -145,6 +145,27 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Log(args) => log::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
         Command::Man(args) => man::run(&args, out),
+    }
+}
+
+/// Standard output, whose errors say where it was that something could not be written.
+struct StandardOutput<W>(W);
+
+fn name_output(error: io::Error) -> io::Error {
+    match error.kind() {
+        // The reader has closed it, which is not an error.
+        io::ErrorKind::BrokenPipe => error,
+        kind => io::Error::new(kind, format!("cannot write to standard output: {error}")),
+    }
+}
+
+impl<W: Write> Write for StandardOutput<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(name_output)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(name_output)
     }
 }
 

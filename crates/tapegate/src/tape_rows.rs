@@ -6,9 +6,8 @@ use std::path::Path;
 use anyhow::Context;
 use tapegate_core::tape::timeline::{Timeline, TimelineRow};
 use tapegate_core::tape::{
-    BashCommand, BashSession, EntryTime, LineFault, LineProblem, TapeLine, TapeReader, TapeSeverity,
+    BashCommand, BashSession, LineFault, LineProblem, TapeLine, TapeReader, TapeSeverity,
 };
-use tapegate_core::time::read_rfc3339;
 use tapegate_store::tape_source::{TapeSource, TapeText};
 use tapegate_store::tape_writer;
 
@@ -84,8 +83,8 @@ impl TimelineFeed<'_, '_> {
         while let Some(next) = reader.next() {
             if let Ok(numbered) = &next {
                 let until = match &numbered.entry {
-                    TapeLine::Message(message) => timestamp_us(message.ts),
-                    TapeLine::Footer(_) => Some(i64::MAX),
+                    TapeLine::Message(message) => message.ts.micros().map(|at| (at, message.seq)),
+                    TapeLine::Footer(_) => Some((i64::MAX, None)),
                     _ => None,
                 };
                 until.into_iter().for_each(|at| anomalies.add_until(at, &mut self.timeline));
@@ -101,7 +100,7 @@ impl TimelineFeed<'_, '_> {
                 next => self.count(next.is_ok())?,
             }
         }
-        anomalies.add_until(i64::MAX, &mut self.timeline);
+        anomalies.add_until((i64::MAX, None), &mut self.timeline);
         Ok(())
     }
 
@@ -171,18 +170,11 @@ impl TimelineFeed<'_, '_> {
     }
 }
 
-fn timestamp_us(stamp: EntryTime<'_>) -> Option<i64> {
-    match stamp {
-        EntryTime::At(at_us) => Some(at_us),
-        EntryTime::Text(text) => read_rfc3339(text),
-    }
-}
-
 /// The frames that were not messages, from the file beside a thoughtjack tape.
 struct AnomalyReader {
     source: Option<TapeSource>,
-    /// The next one: its line number, text and time.
-    next: Option<(u64, Vec<u8>, i64)>,
+    /// The next one: its line number and text.
+    next: Option<(u64, Vec<u8>)>,
 }
 
 impl AnomalyReader {
@@ -194,32 +186,30 @@ impl AnomalyReader {
         Self { source, next: None }
     }
 
-    /// Adds everything up to a point in time to the timeline.
-    fn add_until(&mut self, until_us: i64, timeline: &mut Timeline) {
+    /// Adds everything that came before a message with this time and number to the timeline.
+    fn add_until(&mut self, (until_us, seq): (i64, Option<u64>), timeline: &mut Timeline) {
         loop {
             if self.next.is_none() {
                 self.next = self.read();
             }
-            let Some((line, text, at_us)) = &self.next else { return };
-            // These times have only millisecond precision.
-            if *at_us > until_us {
-                return;
-            }
+            let Some((line, text)) = &self.next else { return };
             if let Ok(entry) = TapeLine::read(text) {
+                if matches!(&entry, TapeLine::Bad(bad) if !bad.precedes(Some(until_us), seq)) {
+                    return;
+                }
                 timeline.entry(*line, &entry);
             }
             self.next = None;
         }
     }
 
-    fn read(&mut self) -> Option<(u64, Vec<u8>, i64)> {
+    fn read(&mut self) -> Option<(u64, Vec<u8>)> {
         loop {
             let Ok(numbered) = self.source.as_mut()?.reader.next()? else { continue };
             if let TapeLine::Bad(bad) = &numbered.entry
                 && bad.reason != BATCH
             {
-                let at_us = timestamp_us(bad.ts).unwrap_or(i64::MIN);
-                return Some((numbered.line, numbered.text.to_vec(), at_us));
+                return Some((numbered.line, numbered.text.to_vec()));
             }
         }
     }

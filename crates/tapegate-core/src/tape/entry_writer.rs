@@ -85,6 +85,8 @@ pub struct EntryWriter {
     server_messages: u64,
     batches: u64,
     anomalies: u64,
+    /// The number of the last message.
+    last_seq: u64,
     stamp: LastStamp,
 }
 
@@ -114,9 +116,17 @@ impl EntryWriter {
         mask: Option<Box<dyn Mask>>,
         started: Timestamp,
     ) -> Self {
-        let (client_messages, server_messages, batches, anomalies) = (0, 0, 0, 0);
-        let stamp = LastStamp { wall_us: 0, text: String::new() };
-        Self { options, mask, started, client_messages, server_messages, batches, anomalies, stamp }
+        Self {
+            options,
+            mask,
+            started,
+            client_messages: 0,
+            server_messages: 0,
+            batches: 0,
+            anomalies: 0,
+            last_seq: 0,
+            stamp: LastStamp { wall_us: 0, text: String::new() },
+        }
     }
 
     /// Writes the first line, if the dialect has one.
@@ -186,6 +196,7 @@ impl EntryWriter {
             return self.write_bad(entry, UNTERMINATED, None, tape, anomaly_file);
         }
         self.count(entry.from, 1);
+        self.last_seq = element.n;
         self.stamp.update(entry.at.wall_us, self.options.dialect);
         // A tape line is one line; `raw` below keeps the exact bytes.
         let text = json::compact(bytes.trim_ascii());
@@ -263,18 +274,24 @@ impl EntryWriter {
         anomaly_file: &mut impl ByteSink,
     ) {
         self.anomalies += 1;
+        self.stamp.update(entry.at.wall_us, self.options.dialect);
+        let is_beside_tape = self.options.dialect == Dialect::Thoughtjack;
         let raw = match &self.mask {
             Some(mask) => mask.non_message(&entry.bytes),
             None => Cow::Borrowed(entry.bytes.as_ref()),
         };
         let line = BadFrame {
-            ts: EntryTime::At(entry.at.wall_us),
+            ts: EntryTime::Text(&self.stamp.text),
             from: entry.from,
             raw,
             reason: Cow::Borrowed(reason),
             bytes_total,
             session: session_text(entry.lane),
-            extra: Vec::new(),
+            // Everything of one wake-up has the same time, so only the number shows the place.
+            extra: match is_beside_tape {
+                true => format!(",\"after\":{}", self.last_seq).into_bytes(),
+                false => Vec::new(),
+            },
         };
         match self.options.dialect {
             Dialect::Thoughtjack => line.write(anomaly_file),

@@ -3,6 +3,7 @@
 //! The same types are read and written: what the hot path writes for a live frame is what a reader
 //! gets back, so a round trip needs no third model. Unknown keys are kept in `extra`.
 
+mod anomaly_order;
 mod line_parts;
 
 use std::borrow::Cow;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::timeline::{AnswerOutcome, RequestState, RowKind, TimelineRow};
 use crate::side::Side;
+use crate::time::rounded_ms;
 
 pub use latencies::Latencies;
 
@@ -172,7 +173,7 @@ impl TapeStats {
         // Only our own errors: a server may use the same codes.
         stats.denied += u64::from(is_denial && answer.marks.ours && !is_counted);
         if let Some(us) = answer.latency_us {
-            stats.latencies.add(us / 1000);
+            stats.latencies.add(rounded_ms(us));
         }
     }
 

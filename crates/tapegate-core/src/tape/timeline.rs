@@ -21,7 +21,9 @@ use crate::frame::{Frame, FrameBody};
 use crate::json;
 use crate::side::Side;
 use crate::time::read_rfc3339;
-use open_calls::{CancelPoint, OpenCall, OpenCalls, ParentRequest, UnansweredCall, is_waited_for};
+use open_calls::{
+    CallWithoutAnswer, CancelPoint, OpenCall, OpenCalls, ParentRequest, is_waited_for,
+};
 
 pub use row::{AnswerOutcome, CallAnswer, CallInfo, LineMarks, RequestState, RowKind, TimelineRow};
 
@@ -61,7 +63,7 @@ const CHILDREN_MAX: usize = 10_000;
 /// one by one.
 enum ReadyRow {
     Row(Box<TimelineRow>),
-    NoAnswer(Box<UnansweredCall>, RequestState),
+    NoAnswer(Box<CallWithoutAnswer>, RequestState),
 }
 
 /// Builds the rows of one tape, fed line by line.
@@ -319,8 +321,8 @@ impl Timeline {
 }
 
 /// The row that ends the wait for a request whose own row was returned before.
-fn no_answer_row(call: UnansweredCall, state: RequestState) -> TimelineRow {
-    let UnansweredCall { from, session, open_call } = call;
+fn no_answer_row(call: CallWithoutAnswer, state: RequestState) -> TimelineRow {
+    let CallWithoutAnswer { from, session, open_call } = call;
     let (method, name) = (open_call.method, open_call.name);
     let call = CallInfo { method, name, arguments: String::new() };
     TimelineRow {

@@ -204,7 +204,7 @@ impl OutboundBridge {
                 reason: &reason,
                 delivered,
             })?;
-            self.notify("the MCP server sent data that is not an MCP message; it is on the tape");
+            self.notify("the MCP server sent data that is not an MCP message; it is not passed on");
             return Ok(());
         }
         let judged = self.shared_session.receive_from_server(self.lane, bytes, (resumed, true))?;

@@ -18,7 +18,7 @@ use crate::output_file::file_only_parser;
 use crate::program_name;
 use crate::redaction::RedactArgs;
 use crate::terminal_output;
-use crate::views::visible_text;
+use crate::views::{plural, visible_text};
 
 /// Why the tape is not printed.
 const SUMMARY: &str = "a tape may take a second file beside it, so it is not printed; name a file";
@@ -83,7 +83,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let RedactionReport { places, lines_masked, lines, headers, .. } = report;
     let name = output.display();
-    writeln!(out, "{name}: {places} values masked, on {lines_masked} of {lines} lines")?;
+    let (values, lines_text) = (plural(places, "value"), plural(lines, "line"));
+    writeln!(out, "{name}: {values} masked, on {lines_masked} of {lines_text}")?;
     if headers == 0 && lines > 0 {
         let line = program_name::command(format!(
             "convert -r {} -o FILE --to thoughtjack",

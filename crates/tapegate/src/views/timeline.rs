@@ -7,7 +7,7 @@ use tapegate_core::tape::timeline::{
 
 use super::columns::{pad, truncate_to, width};
 use super::palette::Palette;
-use super::{outcome_labels, readable_json, visible_text};
+use super::{outcome_labels, plural, readable_json, visible_text};
 use crate::zone::TimeZone;
 
 /// The decision about a call.
@@ -172,7 +172,7 @@ impl TimelineView<'_> {
             RowKind::End { messages, duration_ms } => {
                 arrow = " ";
                 let took = outcome_labels::duration(duration_ms.saturating_mul(1000));
-                parts.push(format!("end: {messages} messages in {took}"));
+                parts.push(format!("end: {} in {took}", plural(*messages, "message")));
             }
             RowKind::Fault(text) => {
                 arrow = "!";

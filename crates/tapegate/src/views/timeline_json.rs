@@ -5,7 +5,7 @@ use tapegate_core::side::Side;
 use tapegate_core::tape::timeline::{
     AnswerOutcome, CallAnswer, LineMarks, RequestState, RowKind, TimelineRow,
 };
-use tapegate_core::time::{SubSecond, write_rfc3339};
+use tapegate_core::time::{SubSecond, rounded_ms, write_rfc3339};
 
 use super::json::JsonWriter;
 use super::timeline::CallDecision;
@@ -121,7 +121,7 @@ fn write_answer(json: &mut JsonWriter, answer: &CallAnswer) {
     json.number("line", answer.line);
     answer.seq.into_iter().for_each(|seq| json.number("seq", seq));
     write_time(json, "ts", answer.at_us);
-    answer.latency_us.into_iter().for_each(|us| json.number("latency_ms", us / 1000));
+    answer.latency_us.into_iter().for_each(|us| json.number("latency_ms", rounded_ms(us)));
     let outcome = match answer.outcome {
         AnswerOutcome::Ok => "ok",
         AnswerOutcome::ToolError => "tool_error",

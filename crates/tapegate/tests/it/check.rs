@@ -245,14 +245,14 @@ fn every_fault_of_an_overwatch_tape_is_found_with_its_line() {
 }
 
 #[test]
-fn what_is_no_tape_is_an_error_and_an_empty_one_a_warning() {
+fn what_is_no_tape_is_an_error_and_so_is_an_empty_file() {
     for text in ["hi\n", "{\n  \"type\": \"module\"\n}\n", "{}", "[1]\n"] {
         let (out, code) = check(text, "text");
         assert_eq!(code, 1, "{out}");
         assert!(out.contains("this is not a tape"), "{out}");
     }
     let (out, code) = check("", "text");
-    assert_eq!((code, out.contains("warning: the tape has no entries")), (0, true), "{out}");
+    assert_eq!((code, out.contains("error: the tape has no entries")), (1, true), "{out}");
 }
 
 #[test]
@@ -268,8 +268,8 @@ fn a_line_that_a_torn_tail_marker_follows_is_a_warning() {
 }
 
 #[test]
-fn a_tape_of_a_session_in_which_nothing_was_said_is_no_error() {
-    finds(&[""], 0, "warning", "the tape has no entries");
+fn a_tape_that_no_command_can_play_is_an_error() {
+    finds(&[""], 0, "error", "the tape has no entries");
 }
 
 #[test]

@@ -87,6 +87,63 @@ fn filters_find_every_request_without_an_answer_and_none_that_has_one() {
     }
 }
 
+/// All lines of one read have the same time, so only their numbers show what came first.
+#[test]
+fn frames_that_are_not_messages_stand_between_the_messages_they_came_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = |name: &str| format!(r#"{{"jsonrpc":"2.0","method":"notifications/{name}"}}"#);
+    // In a file, so that the heading does not contain it.
+    let (first, last) = (note("a"), note("b"));
+    let script = format!("printf '%s\\nnoise\\n%s\\n' '{first}' '{last}'\ncat > /dev/null\n");
+    fs::write(folder.path().join("server.sh"), script).unwrap();
+    let mut record = tapegate();
+    record.current_dir(folder.path()).env("TAPEGATE_HOME", folder.path()).stdin(Stdio::null());
+    let done = record.args(["record", "-o", "t.jsonl", "--", "sh", "server.sh"]).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let convert = ["convert", "-r", "t.jsonl", "-o", "o.jsonl", "--to", "overwatch"];
+    let done = tapegate().current_dir(folder.path()).args(convert).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let show = tapegate().current_dir(folder.path()).args(["show", "t.jsonl"]).output().unwrap();
+    for text in [out(&show), fs::read_to_string(folder.path().join("o.jsonl")).unwrap()] {
+        let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+        assert!(place("notifications/a") < place("noise"), "{text}");
+        assert!(place("noise") < place("notifications/b"), "{text}");
+    }
+    assert!(!fs::read_to_string(folder.path().join("o.jsonl")).unwrap().contains("after"));
+}
+
+#[test]
+fn counts_are_worded_and_latencies_rounded_alike_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |seq: u32, us: u32, dir: &str, msg: &str| {
+        format!(
+            "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"2026-03-20T14:22:11.{us:06}Z\",\"dir\":\"{dir}\",\"msg\":{msg}}}\n"
+        )
+    };
+    let ask = line(1, 0, "c2s", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    let tape = folder.path().join("t.jsonl");
+    fs::write(&tape, ask.clone() + &line(2, 600, "s2c", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#))
+        .unwrap();
+    let name = tape.to_str().unwrap();
+    assert!(shown(&[name]).contains(" 1 ms  {}"));
+    assert!(shown(&["--format", "jsonl", name]).contains("\"latency_ms\":1,"));
+    let stats = command("200").args(["stats", "--format", "json", name]).output().unwrap();
+    let stats: Value = serde_json::from_str(&out(&stats)).unwrap();
+    assert!(stats.to_string().contains("\"max\":1"), "{stats}");
+    let footer = r#"{"type":"footer","total_messages":1,"duration_ms":5,"client_messages":1,"server_messages":0}"#;
+    fs::write(&tape, format!("{ask}{footer}\n")).unwrap();
+    assert!(shown(&[name]).contains("end: 1 message in 5 ms"));
+}
+
+#[test]
+fn a_full_standard_output_is_named() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let done = command("80").args(["show", "tape.jsonl"]).stdout(full).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(3), "{said}");
+    assert!(said.contains("error: cannot write to standard output: No space left"), "{said}");
+}
+
 /// Names that are wide, long, empty, right-to-left, or contain control characters.
 #[test]
 fn odd_names_fit_every_width_and_no_terminal_obeys_them() {

@@ -40,7 +40,7 @@ pub(super) enum CancelPoint {
 }
 
 /// A request that was never answered, who sent it, and its session.
-pub(super) struct UnansweredCall {
+pub(super) struct CallWithoutAnswer {
     pub(super) from: Side,
     pub(super) session: Option<String>,
     pub(super) open_call: OpenCall,
@@ -134,13 +134,16 @@ impl OpenCalls {
     }
 
     /// Takes all requests, or those of one session, in the order of their rows.
-    pub(super) fn remove_all(&mut self, session: Option<&Option<String>>) -> Vec<UnansweredCall> {
+    pub(super) fn remove_all(
+        &mut self,
+        session: Option<&Option<String>>,
+    ) -> Vec<CallWithoutAnswer> {
         let is_meant = |key: &RequestKey| session.is_none_or(|session| key.1 == *session);
         let mut calls = Vec::new();
         self.by_id.retain(|key, waiting| {
             if is_meant(key) {
                 self.count -= waiting.len();
-                calls.extend(waiting.drain(..).map(|open_call| UnansweredCall {
+                calls.extend(waiting.drain(..).map(|open_call| CallWithoutAnswer {
                     from: key.0,
                     session: key.1.clone(),
                     open_call,

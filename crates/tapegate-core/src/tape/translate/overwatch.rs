@@ -73,10 +73,9 @@ impl Translator<'_> {
             let Ok(TapeLine::Bad(bad)) = TapeLine::read(&text) else { continue };
             let whole = object(&bad.extra);
             let before = json::member(&whole, "before").and_then(number);
-            let is_due = match (before, micros(bad.ts), micros(message.ts)) {
-                (Some(before), _, _) => before <= seq,
-                (None, Some(bad), Some(message)) => bad <= message,
-                _ => true,
+            let is_due = match before {
+                Some(before) => before <= seq,
+                None => bad.precedes(micros(message.ts), Some(seq)),
             };
             if !is_due {
                 self.ahead = Some(text);
@@ -101,7 +100,9 @@ impl Translator<'_> {
     pub(super) fn restore_anomaly(&mut self, text: &[u8], tape: &mut impl ByteSink) {
         let Ok(TapeLine::Bad(mut bad)) = TapeLine::read(text) else { return };
         let mut extra = ExtraKeys::of(&bad.extra);
-        extra.take("before");
+        if extra.take("before").is_none() {
+            extra.take("after");
+        }
         self.done.anomalies += 1;
         if extra.take("parsed").is_some() {
             let raw = self.raw_of(extra.take("raw_text"), &bad.raw);
@@ -120,7 +121,9 @@ impl Translator<'_> {
         let whole = json::compact(bad.raw.trim_ascii());
         let msg = if objects(&whole) == elements.len() { whole.into_owned() } else { joined };
         let mut extra = ExtraKeys::of(&bad.extra);
-        extra.take("before");
+        if extra.take("before").is_none() {
+            extra.take("after");
+        }
         extra.take("parsed");
         let raw = self.raw_of(extra.take("raw_text"), &msg);
         let line = MessageLine { raw, ..message_of(&bad, &msg, extra.text()) };

@@ -69,6 +69,10 @@ fn audit(mut source: TapeSource) -> (Vec<TapeFinding>, TapeTotals) {
         break;
     }
     let (mut findings, totals) = audit.finish();
+    if good == 0 && bad == 0 {
+        // A recorder may leave an empty file, but no command can play it.
+        findings.iter_mut().for_each(|finding| finding.severity = TapeSeverity::Error);
+    }
     findings.extend(given_up.map(|message| TapeFinding {
         line: 0,
         severity: TapeSeverity::Error,
