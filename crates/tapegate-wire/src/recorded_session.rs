@@ -387,3 +387,6 @@ pub(crate) async fn next_hold_outcome(
     }
     std::future::pending().await
 }
+
+#[cfg(test)]
+mod tests;

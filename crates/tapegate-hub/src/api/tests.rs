@@ -70,4 +70,11 @@ fn an_event_that_is_sent_and_read_is_the_same_event() {
     let strange: EventLine = serde_json::from_str(&text.replace("\"warn\"", "\"loud\"")).unwrap();
     let message = strange.read().unwrap_err().to_string();
     assert_eq!(message, "`level` may not be `loud`; expected info, warn, error");
+    // Keys of the log itself would forge its chain, or where a shipped log has come to.
+    for key in ["shipped_seq", "shipped_from", "seq", "hash", "kind", "decided_by"] {
+        let forged = text.replace("\"a\":1", &format!("\"{key}\":1"));
+        assert_ne!(forged, text);
+        let forged: EventLine = serde_json::from_str(&forged).unwrap();
+        assert!(forged.read().unwrap_err().to_string().contains(key), "{key}");
+    }
 }
