@@ -44,7 +44,11 @@ fn members<'a>(object: &'a [u8], names: &[&str]) -> Vec<(usize, &'a [u8])> {
 
 fn search(value: &[u8], depth: usize, found: &mut Vec<String>) -> Result<(), MessageFault> {
     if depth == 0 {
-        return Ok(());
+        // The protocol nests tasks once. What lies deeper was put there to be overlooked.
+        return match value.first() {
+            Some(b'{' | b'[') => Err(MessageFault::InputRequests),
+            _ => Ok(()),
+        };
     }
     if value.starts_with(b"[") {
         let items = tapegate_core::frame::array_items(value);
@@ -100,5 +104,19 @@ mod tests {
         ] {
             assert!(found(text).is_empty(), "{text}");
         }
+    }
+
+    #[test]
+    fn tasks_that_are_nested_too_deeply_are_a_fault() {
+        let nested = |levels: usize, inner: &str| {
+            let task = format!("{}{inner}{}", r#"{"task":"#.repeat(levels), "}".repeat(levels));
+            format!(r#"{{"method":"x","params":{task}}}"#)
+        };
+        let methods_in =
+            |text: &str| methods(Frame::read(text.as_bytes()).envelope().expect("a message"));
+        assert_eq!(methods_in(&nested(4, "{}")), Err(MessageFault::InputRequests));
+        assert_eq!(methods_in(&nested(9, "{}")), Err(MessageFault::InputRequests));
+        assert_eq!(methods_in(&nested(3, "{}")), Ok(Vec::new()));
+        assert_eq!(methods_in(&nested(4, "1")), Ok(Vec::new()));
     }
 }
