@@ -72,10 +72,16 @@ impl AnomalyFile {
         self.bytes_committed = self.bytes_written;
     }
 
-    /// Undoes what was written since the last commit.
+    /// Undoes what was written since the last commit. A file in which nothing was committed is removed.
     pub(crate) fn truncate_uncommitted(&mut self) {
         self.buffer.clear();
         let bytes = self.bytes_committed;
+        if bytes == 0 && self.file.take().is_some() {
+            // An empty file is not a tape: every reader would report it as damaged.
+            std::fs::remove_file(&self.path).ok();
+            self.bytes_written = 0;
+            return;
+        }
         if let Some(file) = &mut self.file {
             let cut = file.set_len(bytes).and_then(|()| file.seek(SeekFrom::Start(bytes)));
             self.bytes_written = if cut.is_ok() { bytes } else { self.bytes_written };

@@ -219,6 +219,11 @@ fn a_full_disk_for_what_lies_beside_the_tape_stops_the_session_too() {
     trickle(input, move |_| garbage.to_owned());
     let end = run.end().exits(3).complains("No space left on device").checks();
     let beside = crate::support::beside(end.run.tape_path());
+    if !beside.exists() {
+        // On a busy machine the first read can be more than the disk holds. Then nothing was kept or forwarded.
+        assert_eq!(end.stdout, b"");
+        return;
+    }
     check(&beside, 0);
     let theirs = kept(&beside).into_iter().filter(|kept| kept.from == Side::Server).count();
     assert_eq!(end.stdout, garbage.repeat(theirs).as_bytes());
