@@ -78,14 +78,18 @@ pub fn read_rfc3339(text: &str) -> Option<i64> {
     }
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    let in_range = (1..=12).contains(&month) && (1..=31).contains(&day);
     // 60 is a leap second.
-    if !in_range || hour > 23 || minute > 59 || second > 60 {
+    if hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let date = days(year, month, day);
+    // A day that the calendar lacks, such as 31 February, counts on into the next month.
+    if civil(date) != (year, month, day) {
         return None;
     }
     let (micros, rest) = fraction(&text[19..])?;
     let offset_min = offset(rest)?;
-    let secs = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
+    let secs = date * 86_400 + hour * 3600 + minute * 60 + second;
     Some((secs - offset_min * 60) * 1_000_000 + micros)
 }
 
@@ -164,6 +168,7 @@ mod tests {
         assert_eq!(read_rfc3339("2026-03-20T14:22:11.804Z"), Some(1_774_016_531_804_000));
         assert_eq!(read_rfc3339("2026-03-20T15:22:11.8040129+01:00"), Some(1_774_016_531_804_012));
         assert_eq!(read_rfc3339("2026-03-20T14:22:11Z"), Some(1_774_016_531_000_000));
+        assert_eq!(read_rfc3339("2000-02-29T00:00:00Z"), Some(951_782_400_000_000));
         for bad in [
             "",
             "2026-03-20",
@@ -171,6 +176,12 @@ mod tests {
             "2026-03-20T14:22:11",
             "2026-03-20T14:22:11.Z",
             "2026-03-20T14:22:11++1:00",
+            "2026-00-20T14:22:11Z",
+            "2026-03-00T14:22:11Z",
+            "2026-02-31T14:22:11Z",
+            "2026-02-29T14:22:11Z",
+            "1900-02-29T14:22:11Z",
+            "2026-04-31T14:22:11Z",
             "yesterday",
         ] {
             assert_eq!(read_rfc3339(bad), None, "{bad}");
