@@ -18,7 +18,7 @@ use tapegate_policy::model::Profile;
 
 use crate::exit::{Exit, Failure};
 
-pub(crate) use server_id::{id_from, server_id};
+pub(crate) use server_id::server_id;
 
 /// The file names of a config, preferred one first.
 const CONFIG_NAMES: [&str; 2] = ["tapegate.yaml", "thoughtgate.yaml"];

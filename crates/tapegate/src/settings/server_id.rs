@@ -6,6 +6,8 @@
 
 mod runners;
 
+use tapegate_agents::discovery::id_from;
+
 use crate::upstream::UpstreamTarget;
 use runners::{NAMING, is_runner, takes_value};
 
@@ -73,14 +75,6 @@ pub(crate) fn server_id(upstream: &UpstreamTarget) -> String {
         UpstreamTarget::Http(url) => host(url).to_owned(),
     };
     id_from(&word).unwrap_or_else(|| "server".to_owned())
-}
-
-/// Turns a word into an id for a policy; `None` if nothing is left of it.
-pub(crate) fn id_from(word: &str) -> Option<String> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let id: String = word.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();
-    let id = id.trim_matches(['.', '_', '-']);
-    (!id.is_empty()).then(|| id.to_owned())
 }
 
 /// The word of a command line that identifies the server.

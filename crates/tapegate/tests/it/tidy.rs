@@ -11,12 +11,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("tapegate-cedar", &["tapegate-core"]),
     ("tapegate-policy", &["tapegate-core", "tapegate-yaml", "tapegate-cedar"]),
     ("tapegate-scenario", &["tapegate-core", "tapegate-yaml"]),
+    ("tapegate-agents", &["tapegate-core", "tapegate-yaml"]),
     ("tapegate-store", &["tapegate-core"]),
     ("tapegate-wire", &["tapegate-core"]),
     ("tapegate-hub", &["tapegate-core", "tapegate-policy", "tapegate-store", "tapegate-wire"]),
     (
         "tapegate",
         &[
+            "tapegate-agents",
             "tapegate-core",
             "tapegate-yaml",
             "tapegate-policy",
@@ -35,6 +37,7 @@ const MAY_NOT_USE: &[(&str, &[&str])] = &[
     ("tapegate-cedar", &["tokio", "hyper", "rustix", "flate2"]),
     ("tapegate-policy", &["tokio", "hyper", "rustix", "flate2"]),
     ("tapegate-scenario", &["tokio", "hyper", "rustix", "flate2"]),
+    ("tapegate-agents", &["tokio", "hyper"]),
     ("tapegate-store", &["tokio", "hyper"]),
 ];
 

@@ -17,8 +17,8 @@ use crate::entry_limit::EntryArgs;
 use crate::exit::{Exit, Failure};
 use crate::output_file::file_only_parser;
 use crate::program_name;
-use crate::settings::id_from;
 use crate::terminal_output;
+use tapegate_agents::discovery::id_from;
 
 /// Why the Cedar policies are not printed.
 const NAMED_IN_POLICY: &str = "the policy names the file that holds them; name a file";

@@ -3,36 +3,42 @@
 //! Each client is one small description. If a client moves its file, a second line is added and the
 //! first stays, because machines keep old files.
 
+use crate::tree::ConfigFormat;
+
 /// A program that starts MCP servers.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::cmd::init) struct McpClient {
+pub struct McpClient {
     /// Its name, for display.
-    pub(in crate::cmd::init) name: &'static str,
+    pub name: &'static str,
     /// How a server is added to its config.
-    pub(in crate::cmd::init) style: EntryStyle,
+    pub style: EntryStyle,
     /// Whether it starts all servers in the project's folder, including those of the user's config.
-    pub(in crate::cmd::init) starts_in_project: bool,
+    pub starts_in_project: bool,
     /// The variable for the project's folder in a project config, if there is one.
-    pub(in crate::cmd::init) project_variable: Option<&'static str>,
-    pub(super) files: &'static [ConfigFile],
+    pub project_variable: Option<&'static str>,
+    /// Where its configs may be.
+    pub files: &'static [ConfigFile],
 }
 
 /// A place where a config may be.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ConfigFile {
-    pub(super) root: PathRoot,
+pub struct ConfigFile {
+    /// Where the path starts.
+    pub root: PathRoot,
     /// The path from there. A `*` in its last component matches anything.
-    pub(super) path: &'static str,
-    pub(super) format: ConfigFormat,
+    pub path: &'static str,
+    /// The format.
+    pub format: ConfigFormat,
     /// The keys that lead to the servers.
-    pub(super) keys: ServerKeys,
+    pub keys: ServerKeys,
 }
 
 /// Where a path starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PathRoot {
+pub enum PathRoot {
     /// The project's folder, and its parents in the same repository.
     Project,
+    /// The home folder.
     Home,
     /// `$XDG_CONFIG_HOME`, or `~/.config`.
     Config,
@@ -44,17 +50,9 @@ pub(super) enum PathRoot {
     System,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ConfigFormat {
-    /// JSON, with or without comments and trailing commas.
-    Json,
-    Toml,
-    Yaml,
-}
-
 /// How servers are found in a config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ServerKeys {
+pub enum ServerKeys {
     /// Under these keys, as a map or a list of servers.
     Path(&'static [&'static str]),
     /// The servers of this project: `projects`, the project's path, `mcpServers`.
@@ -63,7 +61,7 @@ pub(super) enum ServerKeys {
 
 /// How a server is added to a config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cmd::init) enum EntryStyle {
+pub enum EntryStyle {
     /// With the client's own command, where that loses nothing.
     ClaudeCode,
     /// `"name": { "command", "args" }`
@@ -115,7 +113,7 @@ const fn editor(name: &'static str, style: EntryStyle, files: &'static [ConfigFi
 use PathRoot::{Config, File, Home, Project, System, Variable};
 
 /// Every client that is looked for, in display order.
-pub(super) const CLIENTS: &[McpClient] = &[
+pub const CLIENTS: &[McpClient] = &[
     cli(
         "Claude Code",
         EntryStyle::ClaudeCode,

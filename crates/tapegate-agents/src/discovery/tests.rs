@@ -1,10 +1,10 @@
 //! Tests with configs of all clients, on a machine with a home folder and a project.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 
-use super::table::ConfigFormat;
 use super::*;
+use crate::entry::ServerTarget;
+use crate::tree::ConfigFormat;
 
 /// A machine with a home folder, a project in it, and files.
 struct TestMachine {
@@ -34,7 +34,7 @@ impl TestMachine {
     fn find_in(&self, folder: &str) -> ServerScan {
         let variable =
             |name: &str| self.variables.get(name).map(|value| OsString::from(value.as_str()));
-        find(&SearchContext { folder: self.at(folder), variable: &variable })
+        find(&DiscoveryContext { folder: &self.at(folder), variable: &variable })
     }
 
     /// `client scope name: target`, one per line.

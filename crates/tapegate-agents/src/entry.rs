@@ -2,31 +2,34 @@
 
 use std::path::Path;
 
-use super::tree::ConfigValue;
+use crate::tree::{ConfigMember, ConfigNode, ConfigValue};
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cmd::init) struct ServerEntry {
-    pub(in crate::cmd::init) target: ServerTarget,
+pub struct ServerEntry {
+    /// The program or URL.
+    pub target: ServerTarget,
     /// The names of its environment variables. The values may be secret and are never read.
-    pub(in crate::cmd::init) variables: Vec<String>,
+    pub variables: Vec<String>,
     /// Client settings that also apply to a command, such as a timeout or a switch, with their
     /// values. Text values may be secret, so such settings are listed by name in `others`.
-    pub(in crate::cmd::init) settings: Vec<(String, String)>,
+    pub settings: Vec<(String, String)>,
     /// The names of settings that apply only to a URL. Clients reject them for a command; Codex
     /// rejects its whole config.
-    pub(in crate::cmd::init) removed: Vec<String>,
+    pub removed: Vec<String>,
     /// The variable with the token that the client sends in `Authorization`.
-    pub(in crate::cmd::init) bearer: Option<String>,
+    pub bearer: Option<String>,
     /// The names of all other settings.
-    pub(in crate::cmd::init) others: Vec<String>,
-    pub(in crate::cmd::init) is_disabled: bool,
+    pub others: Vec<String>,
+    /// Whether the client does not start it.
+    pub is_disabled: bool,
     /// Whether the server is already started through a shim.
-    pub(in crate::cmd::init) is_governed: bool,
+    pub is_governed: bool,
 }
 
+/// The program or URL of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cmd::init) enum ServerTarget {
+pub enum ServerTarget {
     /// A program and its arguments.
     Command(Vec<String>),
     /// A URL, and the names of the headers that are sent to it.
@@ -57,8 +60,15 @@ const REPLACED: [&str; 20] = [
     "transport",
 ];
 
+/// The settings that name a program.
+pub(crate) const COMMAND_KEYS: [&str; 2] = ["command", "cmd"];
+/// The settings that name a URL.
+pub(crate) const URL_KEYS: [&str; 5] = ["url", "serverUrl", "httpUrl", "uri", "endpoint"];
+/// The settings that have headers.
+pub(crate) const HEADER_KEYS: [&str; 3] = ["headers", "http_headers", "env_http_headers"];
+
 /// Settings that apply only to a server reached by URL.
-const URL_ONLY: [&str; 18] = [
+pub(crate) const URL_ONLY: [&str; 18] = [
     "auth",
     "authProviderType",
     "bearer_token",
@@ -81,18 +91,20 @@ const URL_ONLY: [&str; 18] = [
 
 impl ServerEntry {
     /// Reads an entry, or returns why it names neither a command nor a URL.
-    pub(super) fn read(tree: &ConfigValue) -> Result<Self, String> {
+    pub fn read(tree: &ConfigNode) -> Result<Self, String> {
         // Cline nests settings that other clients have at the top level.
-        let inner = tree.get("transport").filter(|inner| !inner.entries().is_empty());
+        let inner = tree.get("transport").filter(|inner| !inner.members().is_empty());
         let get = |key: &str| inner.and_then(|inner| inner.get(key)).or_else(|| tree.get(key));
-        let is_true = |key: &str| get(key) == Some(&ConfigValue::Bool(true));
-        let is_disabled = is_true("disabled") || get("enabled") == Some(&ConfigValue::Bool(false));
+        let is_true =
+            |key: &str| get(key).is_some_and(|node| matches!(node.value, ConfigValue::Bool(true)));
+        let is_off = |node: &ConfigNode| matches!(node.value, ConfigValue::Bool(false));
+        let is_disabled = is_true("disabled") || get("enabled").is_some_and(is_off);
         let environment = ["env", "envs", "environment"].iter().find_map(|key| get(key));
-        let variables = environment.map(ConfigValue::entries).unwrap_or_default();
-        let variables = variables.iter().map(|(name, _)| name.clone()).collect();
+        let variables = environment.map(ConfigNode::members).unwrap_or_default();
+        let variables = variables.iter().map(|member| member.key.clone()).collect();
         let target = match command(&get)?.or_else(|| url(&get)) {
             Some(target) => target,
-            None if matches!(tree, ConfigValue::Map(_)) => {
+            None if matches!(tree.value, ConfigValue::Map(_)) => {
                 return Err("it has neither a command nor a URL".to_owned());
             }
             None => return Err("it is not a map of settings".to_owned()),
@@ -104,18 +116,18 @@ impl ServerEntry {
             let is_kept = |name: &String| !URL_ONLY.contains(&name.as_str());
             removed.extend(settings.extract_if(.., |(name, _)| !is_kept(name)).map(|one| one.0));
             removed.extend(others.extract_if(.., |name| !is_kept(name)));
-            bearer = get("bearer_token_env_var").and_then(ConfigValue::as_text).map(str::to_owned);
+            bearer = get("bearer_token_env_var").and_then(ConfigNode::as_text).map(str::to_owned);
         }
         Ok(Self { target, variables, settings, removed, bearer, others, is_disabled, is_governed })
     }
 }
 
 /// The remaining settings: those whose values can be shown, and the names of the others.
-fn settings(tree: &ConfigValue) -> (Vec<(String, String)>, Vec<String>) {
+fn settings(tree: &ConfigNode) -> (Vec<(String, String)>, Vec<String>) {
     let (mut settings, mut others) = (Vec::new(), Vec::new());
-    let unknown = |name: &&(String, ConfigValue)| !REPLACED.contains(&name.0.as_str());
-    for (name, value) in tree.entries().iter().filter(unknown) {
-        match value {
+    let unknown = |member: &&ConfigMember| !REPLACED.contains(&member.key.as_str());
+    for ConfigMember { key: name, node, .. } in tree.members().iter().filter(unknown) {
+        match &node.value {
             ConfigValue::Bool(yes) => settings.push((name.clone(), yes.to_string())),
             ConfigValue::Number(number) => settings.push((name.clone(), number.clone())),
             _ => others.push(name.clone()),
@@ -125,22 +137,23 @@ fn settings(tree: &ConfigValue) -> (Vec<(String, String)>, Vec<String>) {
 }
 
 fn command<'a>(
-    get: &impl Fn(&str) -> Option<&'a ConfigValue>,
+    get: &impl Fn(&str) -> Option<&'a ConfigNode>,
 ) -> Result<Option<ServerTarget>, String> {
-    let Some(own) = get("command").or_else(|| get("cmd")) else { return Ok(None) };
-    let args = |tree: Option<&ConfigValue>| match tree {
-        None | Some(ConfigValue::Other) => Ok(Vec::new()),
+    let Some(own) = COMMAND_KEYS.iter().find_map(|key| get(key)) else { return Ok(None) };
+    let args = |tree: Option<&ConfigNode>| match tree {
+        None => Ok(Vec::new()),
+        Some(tree) if matches!(tree.value, ConfigValue::Null) => Ok(Vec::new()),
         Some(tree) => tree.texts().ok_or("its `args` is not a list of texts".to_owned()),
     };
     let is_not = || "its command is not a text".to_owned();
-    let argv = match own {
+    let argv = match &own.value {
         ConfigValue::Text(program) => [vec![program.clone()], args(get("args"))?].concat(),
         // opencode puts all words into one list; older versions of Zed use a map.
         ConfigValue::List(_) => {
             own.texts().ok_or("its command is not a list of texts".to_owned())?
         }
         ConfigValue::Map(_) => {
-            let program = own.get("path").and_then(ConfigValue::as_text).ok_or_else(is_not)?;
+            let program = own.get("path").and_then(ConfigNode::as_text).ok_or_else(is_not)?;
             [vec![program.to_owned()], args(own.get("args"))?].concat()
         }
         _ => return Err(is_not()),
@@ -151,12 +164,10 @@ fn command<'a>(
     }
 }
 
-fn url<'a>(get: &impl Fn(&str) -> Option<&'a ConfigValue>) -> Option<ServerTarget> {
-    let keys = ["url", "serverUrl", "httpUrl", "uri", "endpoint"];
-    let url = keys.iter().find_map(|key| get(key).and_then(ConfigValue::as_text))?;
-    let headers = ["headers", "http_headers", "env_http_headers"];
-    let headers = headers.iter().filter_map(|key| get(key)).flat_map(ConfigValue::entries);
-    let mut headers: Vec<String> = headers.map(|(name, _)| name.clone()).collect();
+fn url<'a>(get: &impl Fn(&str) -> Option<&'a ConfigNode>) -> Option<ServerTarget> {
+    let url = URL_KEYS.iter().find_map(|key| get(key).and_then(ConfigNode::as_text))?;
+    let headers = HEADER_KEYS.iter().filter_map(|key| get(key)).flat_map(ConfigNode::members);
+    let mut headers: Vec<String> = headers.map(|member| member.key.clone()).collect();
     let has_token = get("bearer_token_env_var").or_else(|| get("bearer_token")).is_some();
     // Codex sends the token of that variable as this header; the shim must send it instead.
     if has_token && !headers.iter().any(|name| name.eq_ignore_ascii_case("Authorization")) {
@@ -177,11 +188,11 @@ fn is_shim(argv: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::ConfigFormat;
     use super::*;
+    use crate::tree::ConfigFormat;
 
     fn read(text: &str) -> Result<ServerEntry, String> {
-        ServerEntry::read(&ConfigValue::read(text, ConfigFormat::Json).unwrap())
+        ServerEntry::read(&ConfigNode::read(text, ConfigFormat::Json).unwrap())
     }
 
     fn argv(text: &str) -> String {

@@ -1,0 +1,143 @@
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::*;
+use crate::client_table::EntryStyle;
+use crate::discovery::PlaceStep;
+use crate::rewrite::ShimCommand;
+
+const TEXT: &str =
+    "{\n  // mine\n  \"mcpServers\": {\"s\": {\"command\": \"x\", \"args\": [\"1\"],},},\n}\n";
+
+fn rewrites() -> [EntryRewrite; 1] {
+    let words = ["/t/tapegate", "shim", "--server-id", "s", "--"].map(str::to_owned);
+    [EntryRewrite {
+        place: ["mcpServers", "s"].map(|key| PlaceStep::Key(key.to_owned())).to_vec(),
+        style: EntryStyle::Json,
+        shim: ShimCommand::Before(words.to_vec()),
+    }]
+}
+
+fn config() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mcp.json");
+    fs::write(&path, TEXT).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    (folder, path)
+}
+
+fn guard(path: &Path) -> ConfigGuard {
+    let lock = ConfigLock::acquire(path).unwrap();
+    ConfigGuard::rewrite(lock, ConfigFormat::Json, &rewrites()).unwrap()
+}
+
+/// Asserts that the config is as it was and nothing is beside it.
+#[track_caller]
+fn check_restored(folder: &Path, path: &Path) {
+    assert_eq!(fs::read_to_string(path).unwrap(), TEXT);
+    assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o7777, 0o640);
+    let names: Vec<_> = fs::read_dir(folder).unwrap().map(|one| one.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+}
+
+#[test]
+fn a_config_is_rewritten_and_put_back() {
+    let (folder, path) = config();
+    let mut guard = guard(&path);
+    assert!(fs::read_to_string(&path).unwrap().contains("/t/tapegate"));
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o640);
+    assert_eq!(fs::read_to_string(backup_of(&path)).unwrap(), TEXT);
+    assert_eq!(guard.restore().unwrap(), Some(Restored::Exactly));
+    assert_eq!(guard.restore().unwrap(), None);
+    drop(guard);
+    check_restored(folder.path(), &path);
+}
+
+#[test]
+fn a_guard_that_is_dropped_puts_the_config_back() {
+    let (folder, path) = config();
+    drop(guard(&path));
+    check_restored(folder.path(), &path);
+}
+
+#[test]
+fn ec_stdio_005_a_config_is_locked_while_it_is_rewritten() {
+    let (folder, path) = config();
+    let held = guard(&path);
+    assert!(matches!(ConfigLock::acquire(&path), Err(ConfigLockError::Taken(_))));
+    // An editor that saves by renaming does not take the lock away.
+    fs::write(folder.path().join("new"), "{}").unwrap();
+    fs::rename(folder.path().join("new"), &path).unwrap();
+    assert!(matches!(ConfigLock::acquire(&path), Err(ConfigLockError::Taken(_))));
+    drop(held);
+    drop(ConfigLock::acquire(&path).unwrap());
+}
+
+#[test]
+fn ec_stdio_044_what_a_killed_process_left_is_put_right_by_the_next() {
+    let (folder, path) = config();
+    guard(&path).keep();
+    // As after kill -9: the lock file is there, but nobody holds the lock.
+    fs::write(with_suffix(&path, ".tapegate-lock"), "").unwrap();
+    assert!(has_backup(&path));
+    let lock = ConfigLock::acquire(&path).unwrap();
+    assert_eq!(restore(&lock, ConfigFormat::Json).unwrap(), Some(Restored::Exactly));
+    drop(lock);
+    check_restored(folder.path(), &path);
+}
+
+#[test]
+fn a_process_killed_before_it_wrote_the_config_left_nothing_to_do() {
+    let (folder, path) = config();
+    fs::write(backup_of(&path), TEXT).unwrap();
+    let lock = ConfigLock::acquire(&path).unwrap();
+    assert_eq!(restore(&lock, ConfigFormat::Json).unwrap(), Some(Restored::Exactly));
+    drop(lock);
+    check_restored(folder.path(), &path);
+}
+
+#[test]
+fn links_stay_links() {
+    let (folder, path) = config();
+    let link = folder.path().join("link.json");
+    symlink("mcp.json", &link).unwrap();
+    drop(guard(&link));
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    fs::remove_file(&link).unwrap();
+    check_restored(folder.path(), &path);
+}
+
+#[test]
+fn what_others_did_meanwhile_is_kept() {
+    let (_folder, path) = config();
+    let mut held = guard(&path);
+    let added = fs::read_to_string(&path)
+        .unwrap()
+        .replace(",},\n}", ", \"new\": {\"command\": \"n\"}},\n}");
+    fs::write(&path, &added).unwrap();
+    assert_eq!(held.restore().unwrap(), Some(Restored::Merged(Vec::new())));
+    let expected = TEXT.replace(",},\n}", ", \"new\": {\"command\": \"n\"}},\n}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+    drop(held);
+    // Removed, or left in a state that cannot be parsed.
+    fs::write(&path, TEXT).unwrap();
+    let mut held = guard(&path);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(held.restore().unwrap(), Some(Restored::Recreated));
+    drop(held);
+    let mut held = guard(&path);
+    fs::write(&path, "{\"half").unwrap();
+    let Some(Restored::Replaced(aside)) = held.restore().unwrap() else { panic!() };
+    assert_eq!(fs::read_to_string(&aside).unwrap(), "{\"half");
+    assert_eq!(fs::read_to_string(&path).unwrap(), TEXT);
+}
+
+#[test]
+fn ec_stdio_007_a_config_that_cannot_be_written_stays_as_it_was() {
+    let (folder, path) = config();
+    let lock = ConfigLock::acquire(&path).unwrap();
+    let missing =
+        [EntryRewrite { place: vec![PlaceStep::Key("none".to_owned())], ..rewrites()[0].clone() }];
+    let error = ConfigGuard::rewrite(lock, ConfigFormat::Json, &missing).unwrap_err();
+    assert!(error.to_string().ends_with("mcp.json`: none: there is no such entry"), "{error}");
+    check_restored(folder.path(), &path);
+}
