@@ -10,6 +10,10 @@ use crate::tree::ConfigFormat;
 pub struct McpClient {
     /// Its name, for display.
     pub name: &'static str,
+    /// Its name on command lines.
+    pub id: &'static str,
+    /// The programs and packages that start it.
+    pub commands: &'static [&'static str],
     /// How a server is added to its config.
     pub style: EntryStyle,
     /// Whether it starts all servers in the project's folder, including those of the user's config.
@@ -94,20 +98,38 @@ const fn yaml(root: PathRoot, path: &'static str, keys: ServerKeys) -> ConfigFil
     ConfigFile { root, path, format: ConfigFormat::Yaml, keys }
 }
 
+/// The id of a client and the programs that start it.
+type ClientCommands = (&'static str, &'static [&'static str]);
+
 /// A program that runs in a terminal, and so in the project.
-const fn cli(name: &'static str, style: EntryStyle, files: &'static [ConfigFile]) -> McpClient {
-    McpClient { name, style, starts_in_project: true, project_variable: None, files }
+const fn cli(
+    name: &'static str,
+    (id, commands): ClientCommands,
+    style: EntryStyle,
+    files: &'static [ConfigFile],
+) -> McpClient {
+    McpClient { name, id, commands, style, starts_in_project: true, project_variable: None, files }
 }
 
 /// A program with a GUI, for which the folder of its servers is not known.
-const fn app(name: &'static str, style: EntryStyle, files: &'static [ConfigFile]) -> McpClient {
-    McpClient { name, style, starts_in_project: false, project_variable: None, files }
+const fn app(
+    name: &'static str,
+    (id, commands): ClientCommands,
+    style: EntryStyle,
+    files: &'static [ConfigFile],
+) -> McpClient {
+    McpClient { name, id, commands, style, starts_in_project: false, project_variable: None, files }
 }
 
 /// An editor that has a variable for the project's folder.
-const fn editor(name: &'static str, style: EntryStyle, files: &'static [ConfigFile]) -> McpClient {
+const fn editor(
+    name: &'static str,
+    (id, commands): ClientCommands,
+    style: EntryStyle,
+    files: &'static [ConfigFile],
+) -> McpClient {
     let project_variable = Some("${workspaceFolder}");
-    McpClient { name, style, starts_in_project: false, project_variable, files }
+    McpClient { name, id, commands, style, starts_in_project: false, project_variable, files }
 }
 
 use PathRoot::{Config, File, Home, Project, System, Variable};
@@ -116,6 +138,7 @@ use PathRoot::{Config, File, Home, Project, System, Variable};
 pub const CLIENTS: &[McpClient] = &[
     cli(
         "Claude Code",
+        ("claude-code", &["claude", "claude-code"]),
         EntryStyle::ClaudeCode,
         &[
             json(Project, ".mcp.json", SERVERS),
@@ -127,6 +150,7 @@ pub const CLIENTS: &[McpClient] = &[
     ),
     app(
         "Claude Desktop",
+        ("claude-desktop", &["claude-desktop"]),
         EntryStyle::Json,
         &[
             json(Config, "Claude/claude_desktop_config.json", SERVERS),
@@ -135,12 +159,19 @@ pub const CLIENTS: &[McpClient] = &[
     ),
     editor(
         "Cursor",
+        ("cursor", &["cursor", "cursor-agent"]),
         EntryStyle::Json,
         &[json(Project, ".cursor/mcp.json", SERVERS), json(Home, ".cursor/mcp.json", SERVERS)],
     ),
-    editor("VS Code", EntryStyle::TypedJson, VS_CODE),
+    editor(
+        "VS Code",
+        ("vscode", &["code", "code-insiders", "codium"]),
+        EntryStyle::TypedJson,
+        VS_CODE,
+    ),
     app(
         "Windsurf",
+        ("windsurf", &["windsurf"]),
         EntryStyle::Json,
         &[
             json(Home, ".codeium/windsurf/mcp_config.json", SERVERS),
@@ -149,6 +180,7 @@ pub const CLIENTS: &[McpClient] = &[
     ),
     cli(
         "Devin",
+        ("devin", &["devin"]),
         EntryStyle::Json,
         &[
             json(Project, ".devin/config.json", SERVERS),
@@ -158,6 +190,7 @@ pub const CLIENTS: &[McpClient] = &[
     ),
     app(
         "Zed",
+        ("zed", &["zed", "zeditor", "zedit"]),
         EntryStyle::Json,
         &[
             json(Project, ".zed/settings.json", ServerKeys::Path(&["context_servers"])),
@@ -166,6 +199,7 @@ pub const CLIENTS: &[McpClient] = &[
     ),
     cli(
         "Codex",
+        ("codex", &["codex"]),
         EntryStyle::Toml,
         &[
             toml(Project, ".codex/config.toml"),
@@ -176,6 +210,7 @@ pub const CLIENTS: &[McpClient] = &[
     ),
     cli(
         "Gemini CLI",
+        ("gemini", &["gemini", "gemini-cli"]),
         EntryStyle::Json,
         &[
             json(Project, ".gemini/settings.json", SERVERS),
@@ -184,11 +219,12 @@ pub const CLIENTS: &[McpClient] = &[
             json(System, "/Library/Application Support/GeminiCli/settings.json", SERVERS),
         ],
     ),
-    cli("opencode", EntryStyle::OpencodeJson, OPENCODE),
-    app("Cline", EntryStyle::Json, CLINE),
-    app("Roo Code", EntryStyle::Json, ROO),
+    cli("opencode", ("opencode", &["opencode", "opencode-ai"]), EntryStyle::OpencodeJson, OPENCODE),
+    app("Cline", ("cline", &["cline"]), EntryStyle::Json, CLINE),
+    app("Roo Code", ("roo-code", &[]), EntryStyle::Json, ROO),
     cli(
         "Continue",
+        ("continue", &["cn", "continue"]),
         EntryStyle::ListYaml,
         &[
             yaml(Project, ".continue/mcpServers/*.yaml", SERVERS),
@@ -201,11 +237,13 @@ pub const CLIENTS: &[McpClient] = &[
     ),
     cli(
         "Goose",
+        ("goose", &["goose"]),
         EntryStyle::GooseYaml,
         &[yaml(Config, "goose/config.yaml", ServerKeys::Path(&["extensions"]))],
     ),
     app(
         "Junie",
+        ("junie", &["junie"]),
         EntryStyle::Json,
         &[
             json(Project, ".junie/mcp/mcp.json", SERVERS),
@@ -214,6 +252,7 @@ pub const CLIENTS: &[McpClient] = &[
     ),
     cli(
         "Amazon Q",
+        ("amazon-q", &["q", "qchat"]),
         EntryStyle::Json,
         &[
             json(Project, ".amazonq/mcp.json", SERVERS),
@@ -224,6 +263,7 @@ pub const CLIENTS: &[McpClient] = &[
     ),
     app(
         "Kiro",
+        ("kiro", &["kiro", "kiro-cli"]),
         EntryStyle::Json,
         &[
             json(Project, ".kiro/settings/mcp.json", SERVERS),
@@ -233,25 +273,34 @@ pub const CLIENTS: &[McpClient] = &[
     ),
     app(
         "LM Studio",
+        ("lm-studio", &["lm-studio", "lmstudio"]),
         EntryStyle::Json,
         &[
             json(Home, ".lmstudio/mcp.json", SERVERS),
             json(Home, ".cache/lm-studio/mcp.json", SERVERS),
         ],
     ),
-    cli("Copilot CLI", EntryStyle::CopilotJson, &[json(Home, ".copilot/mcp-config.json", SERVERS)]),
+    cli(
+        "Copilot CLI",
+        ("copilot", &["copilot"]),
+        EntryStyle::CopilotJson,
+        &[json(Home, ".copilot/mcp-config.json", SERVERS)],
+    ),
     app(
         "Antigravity",
+        ("antigravity", &["antigravity"]),
         EntryStyle::Json,
         &[json(Home, ".gemini/antigravity/mcp_config.json", SERVERS)],
     ),
     cli(
         "Amp",
+        ("amp", &["amp"]),
         EntryStyle::Json,
         &[json(Config, "amp/settings.json", ServerKeys::Path(&["amp.mcpServers"]))],
     ),
     cli(
         "Crush",
+        ("crush", &["crush"]),
         EntryStyle::TypedJson,
         &[
             json(Project, "crush.json", ServerKeys::Path(&["mcp"])),
@@ -261,24 +310,36 @@ pub const CLIENTS: &[McpClient] = &[
     ),
     cli(
         "Qwen Code",
+        ("qwen", &["qwen", "qwen-code"]),
         EntryStyle::Json,
         &[
             json(Project, ".qwen/settings.json", SERVERS),
             json(Home, ".qwen/settings.json", SERVERS),
         ],
     ),
-    cli("Factory", EntryStyle::TypedJson, &[json(Home, ".factory/mcp.json", SERVERS)]),
-    cli("Kimi", EntryStyle::Json, &[json(Home, ".kimi/mcp.json", SERVERS)]),
-    app("Qoder", EntryStyle::Json, &[json(Home, ".qoder/mcp.json", SERVERS)]),
+    cli(
+        "Factory",
+        ("factory", &["droid"]),
+        EntryStyle::TypedJson,
+        &[json(Home, ".factory/mcp.json", SERVERS)],
+    ),
+    cli("Kimi", ("kimi", &["kimi"]), EntryStyle::Json, &[json(Home, ".kimi/mcp.json", SERVERS)]),
+    app(
+        "Qoder",
+        ("qoder", &["qoder", "qodercli"]),
+        EntryStyle::Json,
+        &[json(Home, ".qoder/mcp.json", SERVERS)],
+    ),
     app(
         "Trae",
+        ("trae", &["trae"]),
         EntryStyle::Json,
         &[
             json(Config, "Trae/User/mcp.json", SERVERS),
             json(Home, "Library/Application Support/Trae/User/mcp.json", SERVERS),
         ],
     ),
-    cli("Vibe", EntryStyle::Toml, &[toml(Home, ".vibe/config.toml")]),
+    cli("Vibe", ("vibe", &["vibe"]), EntryStyle::Toml, &[toml(Home, ".vibe/config.toml")]),
 ];
 
 const VS_CODE: &[ConfigFile] = &[

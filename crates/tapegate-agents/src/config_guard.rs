@@ -68,14 +68,14 @@ pub enum GuardError {
 
 /// What became of a config that was put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Restored {
+pub enum RestoreOutcome {
     /// It is byte for byte as it was.
     Exactly,
     /// Others had changed it meanwhile. Their changes are kept, except for the entries named here,
     /// which are as they were.
     Merged(Vec<String>),
-    /// Others had changed it so that it cannot be parsed. It is byte for byte as it was; what was
-    /// there is in this file.
+    /// Others had changed it so that it cannot be parsed. It is byte for byte as it was, and this
+    /// file has the text that was there.
     Replaced(PathBuf),
     /// It had been removed, and is there again.
     Recreated,
@@ -116,7 +116,7 @@ impl ConfigGuard {
     }
 
     /// Puts the config back. A second call does nothing.
-    pub fn restore(&mut self) -> io::Result<Option<Restored>> {
+    pub fn restore(&mut self) -> io::Result<Option<RestoreOutcome>> {
         restore(&self.lock, self.format)
     }
 }
@@ -132,7 +132,7 @@ impl Drop for ConfigGuard {
 }
 
 /// Puts a config back if it has a backup. `None` if there is none.
-pub fn restore(lock: &ConfigLock, format: ConfigFormat) -> io::Result<Option<Restored>> {
+pub fn restore(lock: &ConfigLock, format: ConfigFormat) -> io::Result<Option<RestoreOutcome>> {
     let path = lock.config();
     let backup = backup_of(path);
     let original = match read(&backup) {
@@ -145,7 +145,7 @@ pub fn restore(lock: &ConfigLock, format: ConfigFormat) -> io::Result<Option<Res
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             replace::write(path, original.as_bytes())?;
             replace::copy_permissions(&backup, path)?;
-            Restored::Recreated
+            RestoreOutcome::Recreated
         }
         Err(error) if error.kind() == io::ErrorKind::InvalidData => set_aside(path, &original)?,
         Err(error) => return Err(error),
@@ -160,9 +160,9 @@ fn restore_text(
     format: ConfigFormat,
     original: &str,
     current: &str,
-) -> io::Result<Restored> {
+) -> io::Result<RestoreOutcome> {
     if current == original {
-        return Ok(Restored::Exactly);
+        return Ok(RestoreOutcome::Exactly);
     }
     let rewrites = shimmed::rewritten_entries(original, current, format);
     let back = rewrites.and_then(|rewrites| put_back(original, current, format, &rewrites));
@@ -171,17 +171,17 @@ fn restore_text(
         replace::write(path, back.text.as_bytes())?;
     }
     Ok(match back.text == original {
-        true => Restored::Exactly,
-        false => Restored::Merged(back.conflicts),
+        true => RestoreOutcome::Exactly,
+        false => RestoreOutcome::Merged(back.conflicts),
     })
 }
 
 /// Puts the original in place of a config that cannot be parsed, which is kept under another name.
-fn set_aside(path: &Path, original: &str) -> io::Result<Restored> {
+fn set_aside(path: &Path, original: &str) -> io::Result<RestoreOutcome> {
     let aside = replace::free_name(&with_suffix(path, ".tapegate-changed"));
     fs::copy(path, &aside)?;
     replace::write(path, original.as_bytes())?;
-    Ok(Restored::Replaced(aside))
+    Ok(RestoreOutcome::Replaced(aside))
 }
 
 /// Whether a config has a backup: it is rewritten now, or was when its process was killed.

@@ -7,6 +7,8 @@
 pub mod client_table;
 /// A config that is rewritten for a session and put back.
 pub mod config_guard;
+/// Tells which client a command starts.
+pub mod detection;
 /// Finds configs and the servers they name.
 pub mod discovery;
 /// Edits of a config text.

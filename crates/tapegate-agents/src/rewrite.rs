@@ -11,7 +11,7 @@ use crate::discovery::PlaceStep;
 use crate::edit::ConfigEdits;
 use crate::entry::{ServerEntry, ServerTarget};
 use crate::tree::{ConfigFormat, ConfigNode, ConfigValue};
-pub use put_back::{PutBack, put_back};
+pub use put_back::{RestoredConfig, put_back};
 
 /// An entry to put behind a shim.
 #[derive(Debug, Clone, PartialEq, Eq)]

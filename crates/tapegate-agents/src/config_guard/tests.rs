@@ -46,7 +46,7 @@ fn a_config_is_rewritten_and_put_back() {
     assert!(fs::read_to_string(&path).unwrap().contains("/t/tapegate"));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o640);
     assert_eq!(fs::read_to_string(backup_of(&path)).unwrap(), TEXT);
-    assert_eq!(guard.restore().unwrap(), Some(Restored::Exactly));
+    assert_eq!(guard.restore().unwrap(), Some(RestoreOutcome::Exactly));
     assert_eq!(guard.restore().unwrap(), None);
     drop(guard);
     check_restored(folder.path(), &path);
@@ -76,11 +76,11 @@ fn ec_stdio_005_a_config_is_locked_while_it_is_rewritten() {
 fn ec_stdio_044_what_a_killed_process_left_is_put_right_by_the_next() {
     let (folder, path) = config();
     guard(&path).keep();
-    // As after kill -9: the lock file is there, but nobody holds the lock.
+    // As after kill -9: the lock file is there, but no process holds the lock.
     fs::write(with_suffix(&path, ".tapegate-lock"), "").unwrap();
     assert!(has_backup(&path));
     let lock = ConfigLock::acquire(&path).unwrap();
-    assert_eq!(restore(&lock, ConfigFormat::Json).unwrap(), Some(Restored::Exactly));
+    assert_eq!(restore(&lock, ConfigFormat::Json).unwrap(), Some(RestoreOutcome::Exactly));
     drop(lock);
     check_restored(folder.path(), &path);
 }
@@ -90,7 +90,7 @@ fn a_process_killed_before_it_wrote_the_config_left_nothing_to_do() {
     let (folder, path) = config();
     fs::write(backup_of(&path), TEXT).unwrap();
     let lock = ConfigLock::acquire(&path).unwrap();
-    assert_eq!(restore(&lock, ConfigFormat::Json).unwrap(), Some(Restored::Exactly));
+    assert_eq!(restore(&lock, ConfigFormat::Json).unwrap(), Some(RestoreOutcome::Exactly));
     drop(lock);
     check_restored(folder.path(), &path);
 }
@@ -114,7 +114,7 @@ fn what_others_did_meanwhile_is_kept() {
         .unwrap()
         .replace(",},\n}", ", \"new\": {\"command\": \"n\"}},\n}");
     fs::write(&path, &added).unwrap();
-    assert_eq!(held.restore().unwrap(), Some(Restored::Merged(Vec::new())));
+    assert_eq!(held.restore().unwrap(), Some(RestoreOutcome::Merged(Vec::new())));
     let expected = TEXT.replace(",},\n}", ", \"new\": {\"command\": \"n\"}},\n}");
     assert_eq!(fs::read_to_string(&path).unwrap(), expected);
     drop(held);
@@ -122,11 +122,11 @@ fn what_others_did_meanwhile_is_kept() {
     fs::write(&path, TEXT).unwrap();
     let mut held = guard(&path);
     fs::remove_file(&path).unwrap();
-    assert_eq!(held.restore().unwrap(), Some(Restored::Recreated));
+    assert_eq!(held.restore().unwrap(), Some(RestoreOutcome::Recreated));
     drop(held);
     let mut held = guard(&path);
     fs::write(&path, "{\"half").unwrap();
-    let Some(Restored::Replaced(aside)) = held.restore().unwrap() else { panic!() };
+    let Some(RestoreOutcome::Replaced(aside)) = held.restore().unwrap() else { panic!() };
     assert_eq!(fs::read_to_string(&aside).unwrap(), "{\"half");
     assert_eq!(fs::read_to_string(&path).unwrap(), TEXT);
 }

@@ -9,7 +9,7 @@ use crate::tree::{ConfigFormat, ConfigNode, ConfigValue};
 
 /// A config with its entries put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PutBack {
+pub struct RestoredConfig {
     /// The text to write.
     pub text: String,
     /// Whether others had changed the config, so that the text is a merge.
@@ -26,11 +26,11 @@ pub fn put_back(
     current: &str,
     format: ConfigFormat,
     rewrites: &[EntryRewrite],
-) -> Option<PutBack> {
+) -> Option<RestoredConfig> {
     let ours = rewrite(original, format, rewrites).ok()?;
     if current == ours || current == original {
         let text = original.to_owned();
-        return Some(PutBack { text, is_merged: false, conflicts: Vec::new() });
+        return Some(RestoredConfig { text, is_merged: false, conflicts: Vec::new() });
     }
     let mut merge = EntryMerge {
         format,
@@ -43,7 +43,7 @@ pub fn put_back(
     for rewrite in rewrites {
         text = merge.put_back(text, rewrite)?;
     }
-    Some(PutBack { text, is_merged: true, conflicts: merge.conflicts })
+    Some(RestoredConfig { text, is_merged: true, conflicts: merge.conflicts })
 }
 
 /// Merges the entries of a config.

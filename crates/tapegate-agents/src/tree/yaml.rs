@@ -59,19 +59,19 @@ impl BytePlaces {
 struct TreeBuilder<'a> {
     text: &'a str,
     anchors: HashMap<usize, ConfigNode>,
-    open: Vec<OpenNode>,
+    open: Vec<UnfinishedNode>,
     aliased: usize,
     done: Option<ConfigNode>,
 }
 
 /// A list or a map that is not complete yet.
-struct OpenNode {
+struct UnfinishedNode {
     anchor: usize,
     start: usize,
-    content: OpenContent,
+    content: UnfinishedContent,
 }
 
-enum OpenContent {
+enum UnfinishedContent {
     List(Vec<ConfigNode>),
     Map { members: Vec<ConfigMember>, key: Option<(String, Range<usize>)> },
 }
@@ -101,13 +101,13 @@ impl TreeBuilder<'_> {
                 self.add(0, ConfigNode { value, span })?;
             }
             Event::SequenceStart(anchor, _) => {
-                self.begin(anchor, span.start, OpenContent::List(Vec::new()))?;
+                self.begin(anchor, span.start, UnfinishedContent::List(Vec::new()))?;
             }
             Event::MappingStart(anchor, _) => {
                 self.begin(
                     anchor,
                     span.start,
-                    OpenContent::Map { members: Vec::new(), key: None },
+                    UnfinishedContent::Map { members: Vec::new(), key: None },
                 )?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(&span)?,
@@ -120,23 +120,23 @@ impl TreeBuilder<'_> {
         &mut self,
         anchor: usize,
         start: usize,
-        content: OpenContent,
+        content: UnfinishedContent,
     ) -> Result<(), &'static str> {
         if self.open.len() >= NESTING_MAX {
             return Err("it is nested too deeply");
         }
-        self.open.push(OpenNode { anchor, start, content });
+        self.open.push(UnfinishedNode { anchor, start, content });
         Ok(())
     }
 
     fn end(&mut self, span: &Range<usize>) -> Result<(), &'static str> {
         let Some(open) = self.open.pop() else { return Ok(()) };
         let (value, last) = match open.content {
-            OpenContent::List(elements) => {
+            UnfinishedContent::List(elements) => {
                 let last = elements.last().map(|element| element.span.end);
                 (ConfigValue::List(elements), last)
             }
-            OpenContent::Map { members, .. } => {
+            UnfinishedContent::Map { members, .. } => {
                 let last = members.last().map(|member| member.node.span.end);
                 (ConfigValue::Map(merged(members)), last)
             }
@@ -153,8 +153,8 @@ impl TreeBuilder<'_> {
         }
         match self.open.last_mut().map(|open| &mut open.content) {
             None => self.done = Some(node),
-            Some(OpenContent::List(elements)) => elements.push(node),
-            Some(OpenContent::Map { members, key }) => match key.take() {
+            Some(UnfinishedContent::List(elements)) => elements.push(node),
+            Some(UnfinishedContent::Map { members, key }) => match key.take() {
                 Some((name, key_span)) => {
                     if node.span.is_empty() {
                         // A key without a value. The parser says where it noticed that; a value
