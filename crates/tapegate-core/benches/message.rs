@@ -105,14 +105,7 @@ fn read_stretch() {
 }
 
 /// A call and its answer, as they arrive.
-fn call_and_answer() -> [RelayEvent<'static>; 2] {
-    [(Side::Client, CALL), (Side::Server, ANSWER)].map(|(from, text)| RelayEvent::Received {
-        lane: Lane::ONLY,
-        from,
-        bytes: text.as_bytes(),
-        terminated: true,
-    })
-}
+const CALL_AND_ANSWER: [(Side, &str); 2] = [(Side::Client, CALL), (Side::Server, ANSWER)];
 
 /// Relay and scribe as the driver loop uses them.
 fn pass() -> impl FnMut() {
@@ -121,7 +114,10 @@ fn pass() -> impl FnMut() {
     let (mut relay, mut tape, mut beside) = (Relay::default(), Vec::new(), Vec::new());
     move || {
         tape.clear();
-        for event in call_and_answer() {
+        for (from, text) in CALL_AND_ANSWER {
+            let frame = Frame::read_without_gate_details(text.as_bytes());
+            let event =
+                RelayEvent::Received { lane: Lane::ONLY, from, frame: &frame, terminated: true };
             relay.handle(
                 Timestamp::default(),
                 event,
@@ -141,7 +137,10 @@ fn judge() -> impl FnMut() {
     let (mut relay, mut gate) = (Relay::default(), ObservingGate(0));
     move || {
         let gate: &mut dyn Gate = &mut gate;
-        for event in call_and_answer() {
+        for (from, text) in CALL_AND_ANSWER {
+            let frame = Frame::read(text.as_bytes());
+            let event =
+                RelayEvent::Received { lane: Lane::ONLY, from, frame: &frame, terminated: true };
             relay.handle(Timestamp::default(), event, gate, &mut |action| drop(black_box(action)));
         }
     }
@@ -176,7 +175,10 @@ impl Gate for ObservingGate {
 fn pair() -> impl FnMut() {
     let mut relay = Relay::default();
     move || {
-        for event in call_and_answer() {
+        for (from, text) in CALL_AND_ANSWER {
+            let frame = Frame::read_without_gate_details(text.as_bytes());
+            let event =
+                RelayEvent::Received { lane: Lane::ONLY, from, frame: &frame, terminated: true };
             relay.handle(Timestamp::default(), event, &mut PermitAllGate, &mut |action| {
                 drop(black_box(action))
             });

@@ -26,6 +26,7 @@ pub const BATCH_ELEMENTS_MAX: usize = 1000;
 pub struct Frame<'a> {
     bytes: &'a [u8],
     body: FrameBody<'a>,
+    has_gate_details: bool,
 }
 
 /// What the bytes of a frame turned out to be.
@@ -55,7 +56,7 @@ impl<'a> Frame<'a> {
     /// Reads the bytes of one message, line ending not included. Never fails.
     pub fn read(bytes: &'a [u8]) -> Self {
         let mut closely = DuplicateKeyCheck::default();
-        let mut frame = Self { bytes, body: FrameBody::Garbage(FrameError::Empty) };
+        let mut frame = Self::empty(bytes, true);
         frame.fill(&mut closely);
         if let FrameBody::Message(envelope) = &mut frame.body {
             envelope.plain = closely.is_unambiguous();
@@ -70,14 +71,20 @@ impl<'a> Frame<'a> {
 
     /// Reads the bytes of one message while `along` observes its params.
     pub(crate) fn read_with_observer(bytes: &'a [u8], along: &mut impl ScanObserver<'a>) -> Self {
-        let mut frame = Self { bytes, body: FrameBody::Garbage(FrameError::Empty) };
+        let mut frame = Self::empty(bytes, false);
         frame.fill(along);
         frame
+    }
+
+    fn empty(bytes: &'a [u8], has_gate_details: bool) -> Self {
+        Self { bytes, body: FrameBody::Garbage(FrameError::Empty), has_gate_details }
     }
 
     /// Reads the bytes in place: a frame is too large to move around.
     #[inline(always)]
     fn fill(&mut self, along: &mut impl ScanObserver<'a>) {
+        #[cfg(debug_assertions)]
+        SCANS.set(SCANS.get() + 1);
         let empty = self.bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
         if !empty && let Err(fault) = scan(self.bytes, &mut self.body, along) {
             self.body = FrameBody::Garbage(FrameError::NotJson(fault));
@@ -87,6 +94,11 @@ impl<'a> Frame<'a> {
     /// The exact bytes that arrived.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// Whether it was read with the checks that a gate needs.
+    pub fn has_gate_details(&self) -> bool {
+        self.has_gate_details
     }
 
     /// What the bytes turned out to be.
@@ -132,6 +144,18 @@ fn scan<'a>(
     }
     // Bytes after the value could be a second message to another reader.
     cursor.expect_end()
+}
+
+#[cfg(debug_assertions)]
+thread_local! {
+    static SCANS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// How many frames this thread has scanned. Only builds with debug assertions count, for tests of
+/// how often a message is scanned on its way.
+#[cfg(debug_assertions)]
+pub fn scan_count() -> u64 {
+    SCANS.get()
 }
 
 /// The elements of a batch, each as a frame of its own, in order.

@@ -99,19 +99,19 @@ impl Relay {
         emit: &mut dyn for<'r> FnMut(RelayAction<'r, 'e>),
     ) {
         match event {
-            RelayEvent::Received { lane, from, bytes, terminated } => {
+            RelayEvent::Received { lane, from, frame, terminated } => {
                 let origin = MessageOrigin { terminated, ..MessageOrigin::new(at, lane, from) };
-                self.judge_and_forward(origin, &read(bytes, gate), gate, emit);
+                self.judge_and_forward(origin, frame, gate, emit);
             }
-            RelayEvent::Resumed { lane, bytes, terminated } => {
+            RelayEvent::Resumed { lane, frame, terminated } => {
                 let origin = MessageOrigin::new(at, lane, Side::Server);
                 let origin = MessageOrigin { terminated, resumed: true, ..origin };
-                self.judge_and_forward(origin, &read(bytes, gate), gate, emit);
+                self.judge_and_forward(origin, frame, gate, emit);
             }
-            RelayEvent::Played { lane, from, bytes, resumed, provenance } => {
+            RelayEvent::Played { lane, from, frame, resumed, provenance } => {
                 let origin = MessageOrigin::new(at, lane, from);
                 let origin = MessageOrigin { resumed, provenance, ..origin };
-                self.judge_and_forward(origin, &read(bytes, gate), gate, emit);
+                self.judge_and_forward(origin, frame, gate, emit);
             }
             RelayEvent::TooLarge { lane, from, message, bytes_max } => {
                 gate.note_oversize(at, lane, from, message.bytes_total, &message.head);
@@ -142,8 +142,8 @@ impl Relay {
                 let origin = MessageOrigin::new(at, lane, from);
                 self.refuse_unjudged(origin, &Frame::read(bytes), reason, emit);
             }
-            RelayEvent::Dismissed { lane, asker, bytes, reason } => {
-                self.dismiss_requests(at, (lane, asker), bytes, reason, gate, emit);
+            RelayEvent::Dismissed { lane, asker, ids, reason } => {
+                self.dismiss_requests(at, (lane, asker), ids, reason, gate, emit);
             }
             RelayEvent::Failed { lane, asker, id, error } => {
                 self.answer_with_error(at, (lane, asker), (id, error), gate, emit);
@@ -279,12 +279,6 @@ impl Relay {
             Side::Server => &self.from_server,
         }
     }
-}
-
-/// Reads a message in as much detail as the gate needs.
-fn read<'a, G: Gate + ?Sized>(bytes: &'a [u8], gate: &G) -> Frame<'a> {
-    // Only a gate reads the details, and they slow the scan of every message.
-    if gate.is_active() { Frame::read(bytes) } else { Frame::read_without_gate_details(bytes) }
 }
 
 /// Records a message of our own and sends it to `to`, as if from the other side.

@@ -312,7 +312,7 @@ impl StdioSession<'_> {
             if self.recording.held_calls() > 0 {
                 // The client is not told, but approvers no longer need to decide.
                 let (lane, asker) = (Lane::ONLY, Side::Client);
-                let event = RelayEvent::Dismissed { lane, asker, bytes: None, reason: None };
+                let event = RelayEvent::Dismissed { lane, asker, ids: None, reason: None };
                 self.recording.feed(self.recording.now(), event, &mut |_| {});
                 drop(self.recording.commit());
             }

@@ -2,6 +2,7 @@
 
 use super::own_message::OwnMessage;
 use super::permit::PermittedMessage;
+use crate::frame::Frame;
 use crate::gate::{HoldId, HoldOutcome};
 use crate::lines::OversizeMessage;
 use crate::side::{Lane, Side};
@@ -16,8 +17,8 @@ pub enum RelayEvent<'a> {
         lane: Lane,
         /// Who sent it.
         from: Side,
-        /// Its exact bytes, line ending not included.
-        bytes: &'a [u8],
+        /// The message as it was scanned, line ending not included.
+        frame: &'a Frame<'a>,
         /// Whether its line ending arrived too.
         terminated: bool,
     },
@@ -25,8 +26,8 @@ pub enum RelayEvent<'a> {
     Resumed {
         /// Its lane.
         lane: Lane,
-        /// Its exact bytes, line ending not included.
-        bytes: &'a [u8],
+        /// The message as it was scanned, line ending not included.
+        frame: &'a Frame<'a>,
         /// Whether its line ending arrived too.
         terminated: bool,
     },
@@ -36,8 +37,8 @@ pub enum RelayEvent<'a> {
         lane: Lane,
         /// Who sent it when it was recorded.
         from: Side,
-        /// Its exact bytes, line ending not included.
-        bytes: &'a [u8],
+        /// The message as it was scanned, line ending not included.
+        frame: &'a Frame<'a>,
         /// Whether it is sent on a stream that had broken off and was resumed.
         resumed: bool,
         /// Its provenance.
@@ -94,8 +95,8 @@ pub enum RelayEvent<'a> {
         lane: Lane,
         /// The side that made them.
         asker: Side,
-        /// The request or batch; `None` for all requests pending in the lane.
-        bytes: Option<&'a [u8]>,
+        /// Their raw ids; `None` for all requests pending in the lane.
+        ids: Option<&'a [Vec<u8>]>,
         /// The error message to answer with; `None` for no answer.
         reason: Option<&'a str>,
     },

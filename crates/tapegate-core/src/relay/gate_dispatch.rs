@@ -21,16 +21,25 @@ impl Relay {
     pub(super) fn judge_and_forward<'e, G: Gate + ?Sized>(
         &mut self,
         origin: MessageOrigin,
-        frame: &Frame<'e>,
+        received: &'e Frame<'e>,
         gate: &mut G,
         emit: &mut ActionSink<'_, 'e>,
     ) {
+        let governed = gate.is_active();
+        // A gate must never see a message that was not read in full, whoever scanned it.
+        let detailed;
+        let frame = match governed && !received.has_gate_details() {
+            true => {
+                detailed = Frame::read(received.bytes());
+                &detailed
+            }
+            false => received,
+        };
         // Answers to our own requests come first. They match no pending request and would otherwise
         // be reported as orphans, or forwarded.
         if self.take_own_answer(origin, frame, gate, emit) {
             return;
         }
-        let governed = gate.is_active();
         // The topic is read before the message is noted, because that removes the pending request.
         let topic = if governed { self.topic_of_answer(origin, frame) } else { None };
         if governed {
@@ -53,7 +62,7 @@ impl Relay {
                 // them.
                 if (!self.holds.is_empty() || !self.unsent.is_empty())
                     && self.stop_if_unsent(origin, frame, gate, emit) => {}
-            Verdict::Forward => self.forward(origin, frame, gate.is_active(), emit),
+            Verdict::Forward => self.forward(origin, received, governed, emit),
             Verdict::Rewrite(text) => self.forward_replacement(origin, frame, text, emit),
         }
         if governed {
@@ -75,7 +84,7 @@ impl Relay {
     fn forward<'e>(
         &mut self,
         origin: MessageOrigin,
-        frame: &Frame<'e>,
+        frame: &'e Frame<'e>,
         topics: bool,
         emit: &mut ActionSink<'_, 'e>,
     ) {

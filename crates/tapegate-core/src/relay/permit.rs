@@ -28,7 +28,7 @@ use crate::json::{self, JsonEdits};
 /// ```compile_fail,E0451
 /// use tapegate_core::relay::{MessagePayload, PermittedMessage};
 /// let payload = MessagePayload::AsReceived(b"{}");
-/// let forged = PermittedMessage { payload, hold_id: None, own: false };
+/// let forged = PermittedMessage { payload, frame: None, hold_id: None, own: false };
 /// ```
 ///
 /// ```compile_fail,E0624
@@ -51,6 +51,8 @@ use crate::json::{self, JsonEdits};
 #[derive(Debug)]
 pub struct PermittedMessage<'a> {
     payload: MessagePayload<'a>,
+    /// The scan of the payload, if it is the received text.
+    frame: Option<&'a Frame<'a>>,
     hold_id: Option<HoldId>,
     own: bool,
 }
@@ -66,23 +68,28 @@ pub enum MessagePayload<'a> {
 
 impl<'a> PermittedMessage<'a> {
     /// A message that is sent on as it was received.
-    pub(super) fn as_received(frame: &Frame<'a>) -> Self {
-        Self { payload: MessagePayload::AsReceived(frame.bytes()), hold_id: None, own: false }
+    pub(super) fn as_received(frame: &'a Frame<'a>) -> Self {
+        let payload = MessagePayload::AsReceived(frame.bytes());
+        Self { payload, frame: Some(frame), hold_id: None, own: false }
     }
 
     /// A message that is sent in place of the received one.
     pub(super) fn replacement(text: Vec<u8>) -> Self {
-        Self { payload: MessagePayload::Replaced(text), hold_id: None, own: false }
+        Self::other_text(text, None, false)
     }
 
     /// A call that was held under `hold_id`.
     pub(super) fn release_held(hold_id: HoldId, text: Vec<u8>) -> Self {
-        Self { payload: MessagePayload::Replaced(text), hold_id: Some(hold_id), own: false }
+        Self::other_text(text, Some(hold_id), false)
     }
 
     /// A message of our own, with the held call that it answers or refers to.
     pub(super) fn own_message(message: OwnMessage, hold_id: Option<HoldId>) -> Self {
-        Self { payload: MessagePayload::Replaced(message.into_bytes()), hold_id, own: true }
+        Self::other_text(message.into_bytes(), hold_id, true)
+    }
+
+    fn other_text(text: Vec<u8>, hold_id: Option<HoldId>, own: bool) -> Self {
+        Self { payload: MessagePayload::Replaced(text), frame: None, hold_id, own }
     }
 
     /// The bytes, line ending not included.
@@ -90,6 +97,14 @@ impl<'a> PermittedMessage<'a> {
         match &self.payload {
             MessagePayload::AsReceived(bytes) => bytes,
             MessagePayload::Replaced(text) => text,
+        }
+    }
+
+    /// The message as it was scanned; a text that is not the received one is scanned here.
+    pub fn frame(&self) -> Cow<'_, Frame<'_>> {
+        match self.frame {
+            Some(frame) => Cow::Borrowed(frame),
+            None => Cow::Owned(Frame::read(self.bytes())),
         }
     }
 
@@ -115,18 +130,17 @@ impl<'a> PermittedMessage<'a> {
 
     /// The same message, independent of the buffer it was received in.
     pub fn into_owned(self) -> PermittedMessage<'static> {
-        let Self { payload, hold_id: ticket, own } = self;
+        let Self { payload, hold_id, own, .. } = self;
         let text = match payload {
             MessagePayload::AsReceived(bytes) => bytes.to_vec(),
             MessagePayload::Replaced(text) => text,
         };
-        PermittedMessage { payload: MessagePayload::Replaced(text), hold_id: ticket, own }
+        PermittedMessage::other_text(text, hold_id, own)
     }
 
     /// The same message without surrounding white space, on one line.
     pub fn into_one_line(self) -> Self {
-        let Self { payload, hold_id: ticket, own } = self;
-        let payload = match payload {
+        let payload = match self.payload {
             MessagePayload::AsReceived(bytes) => match json::compact(bytes.trim_ascii()) {
                 Cow::Borrowed(bytes) => MessagePayload::AsReceived(bytes),
                 Cow::Owned(text) => MessagePayload::Replaced(text),
@@ -139,21 +153,25 @@ impl<'a> PermittedMessage<'a> {
                 }
             }
         };
-        Self { payload, hold_id: ticket, own }
+        let one_line = Self { payload, ..self };
+        // The scan is of the text with its white space.
+        let frame = one_line.frame.filter(|frame| std::ptr::eq(frame.bytes(), one_line.bytes()));
+        Self { frame, ..one_line }
     }
 
     /// The messages of a batch, or the single message, each with its unchanged text.
     pub fn elements(&self) -> Vec<(Frame<'_>, PermittedMessage<'_>)> {
-        let frame = Frame::read(self.bytes());
+        let frame = self.frame();
         let frames = match frame.body() {
             FrameBody::Batch => frame::elements(self.bytes()),
-            _ => vec![frame],
+            _ => vec![frame.into_owned()],
         };
         let mut parts = Vec::with_capacity(frames.len());
         for frame in frames {
             // The batch was permitted as a whole, so each element is. A hold covers only single
             // messages.
-            let part = PermittedMessage { own: self.own, ..PermittedMessage::as_received(&frame) };
+            let payload = MessagePayload::AsReceived(frame.bytes());
+            let part = PermittedMessage { payload, frame: None, hold_id: None, own: self.own };
             parts.push((frame, part));
         }
         parts
@@ -164,14 +182,14 @@ impl<'a> PermittedMessage<'a> {
         let texts: Vec<&[u8]> = messages.iter().map(|one| one.bytes().trim_ascii()).collect();
         let text = [b"[", &texts.join(&b","[..])[..], b"]"].concat();
         let own = messages.iter().all(PermittedMessage::is_own);
-        PermittedMessage { payload: MessagePayload::Replaced(text), hold_id: None, own }
+        PermittedMessage::other_text(text, None, own)
     }
 
     /// The same message with other ids: `rename` gets each envelope and may replace its ids and
     /// progress tokens. No other byte changes.
     pub fn with_ids(self, mut rename: impl FnMut(&Envelope<'_>, &mut IdEdits<'_>)) -> Self {
         let edited = {
-            let frame = Frame::read(self.bytes());
+            let frame = self.frame();
             let mut edits = IdEdits { edits: JsonEdits::new(self.bytes()), known: Vec::new() };
             for envelope in envelopes(&frame) {
                 // Positions are compared, not texts: an argument may equal the id and must not
@@ -194,7 +212,7 @@ impl<'a> PermittedMessage<'a> {
             }
         };
         match edited {
-            Some(text) => Self { payload: MessagePayload::Replaced(text), ..self },
+            Some(text) => Self::other_text(text, self.hold_id, self.own),
             None => self,
         }
     }
@@ -227,20 +245,17 @@ impl IdEdits<'_> {
 mod tests {
     use super::*;
 
-    fn permitted(text: &str) -> PermittedMessage<'_> {
-        PermittedMessage::as_received(&Frame::read(text.as_bytes()))
-    }
-
     #[test]
     fn only_ids_can_be_renamed() {
         let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#;
-        let renamed = permitted(text).with_ids(|envelope, ids| {
+        let frame = Frame::read(text.as_bytes());
+        let renamed = PermittedMessage::as_received(&frame).with_ids(|envelope, ids| {
             ids.replace(envelope.id.unwrap(), b"\"x\"");
             ids.replace(envelope.params.unwrap(), b"{}");
             ids.replace(b"\"a\"", b"\"b\"");
         });
         assert_eq!(renamed.bytes(), text.replace(":1,", ":\"x\",").as_bytes());
-        let kept = permitted(text).with_ids(|envelope, ids| {
+        let kept = PermittedMessage::as_received(&frame).with_ids(|envelope, ids| {
             ids.replace(envelope.id.unwrap(), b"1,\"method\":\"other\"");
             ids.replace(envelope.id.unwrap(), b"{}");
         });
@@ -251,7 +266,8 @@ mod tests {
     #[test]
     fn a_batch_is_taken_apart_and_put_together_again() {
         let text = r#" [{"id":1,"result":{}} , {"id":2,"result":{}}]"#;
-        let whole = permitted(text);
+        let frame = Frame::read(text.as_bytes());
+        let whole = PermittedMessage::as_received(&frame);
         let parts: Vec<_> = whole.elements().into_iter().map(|(_, part)| part).collect();
         assert_eq!(parts.len(), 2);
         let again = PermittedMessage::batch(&parts);
@@ -260,8 +276,22 @@ mod tests {
 
     #[test]
     fn one_line_is_made_of_many_and_nothing_is_copied_where_there_is_one() {
-        let one = permitted(r#"{"id": 1}"#).into_one_line();
-        assert!(!one.is_replaced());
-        assert_eq!(permitted("{\"id\":\r\n 1}\n").into_one_line().bytes(), br#"{"id":1}"#);
+        let one = Frame::read(br#"{"id": 1}"#);
+        assert!(!PermittedMessage::as_received(&one).into_one_line().is_replaced());
+        let many = Frame::read(b"{\"id\":\r\n 1}\n");
+        let line = PermittedMessage::as_received(&many).into_one_line();
+        assert_eq!(line.bytes(), br#"{"id":1}"#);
+    }
+
+    #[test]
+    fn the_scan_stays_with_a_message_until_its_text_changes() {
+        let frame = Frame::read(br#"{"id":1,"result":{}}"#);
+        let line = PermittedMessage::as_received(&frame).into_one_line();
+        assert!(matches!(line.frame(), Cow::Borrowed(_)));
+        let renamed = line.with_ids(|envelope, ids| ids.replace(envelope.id.unwrap(), b"2"));
+        assert_eq!(renamed.frame().envelope().unwrap().id, Some(&b"2"[..]));
+        let spaced = Frame::read(b" {\"id\":1}");
+        let trimmed = PermittedMessage::as_received(&spaced).into_one_line();
+        assert_eq!(trimmed.frame().bytes(), br#"{"id":1}"#);
     }
 }

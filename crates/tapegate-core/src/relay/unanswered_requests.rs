@@ -2,7 +2,6 @@
 
 use super::own_message::OwnMessage;
 use super::{ActionSink, CODE_GONE, Relay, send_own_entry};
-use crate::frame::{self, Frame, FrameBody};
 use crate::gate::{Gate, HoldEnd, HoldId};
 use crate::json;
 use crate::pending::UnansweredRequest;
@@ -19,18 +18,18 @@ impl Relay {
         &mut self,
         at: Timestamp,
         (lane, asker): (Lane, Side),
-        bytes: Option<&[u8]>,
+        ids: Option<&[Vec<u8>]>,
         reason: Option<&str>,
         gate: &mut G,
         emit: &mut ActionSink<'_, '_>,
     ) {
-        let dismissed = match bytes {
+        let dismissed = match ids {
             None => {
                 let mut dismissed = self.take_unanswered(Some(lane), asker);
                 dismissed.extend(self.end_holds(at, Some(lane), asker, HoldEnd::Cancelled, gate));
                 dismissed
             }
-            Some(bytes) => self.dismiss_requests_of(at, (lane, asker), bytes, gate),
+            Some(ids) => self.dismiss_by_id(at, (lane, asker), ids, gate),
         };
         // The gate knows of held calls by `hold_ended`; an orphan is a request that was sent.
         for (request, _) in dismissed.iter().filter(|(_, held_request)| held_request.is_none()) {
@@ -43,24 +42,18 @@ impl Relay {
         }
     }
 
-    /// Forgets the requests in a message.
-    fn dismiss_requests_of<G: Gate + ?Sized>(
+    /// Forgets the requests with these ids.
+    fn dismiss_by_id<G: Gate + ?Sized>(
         &mut self,
         at: Timestamp,
         (lane, asker): (Lane, Side),
-        bytes: &[u8],
+        ids: &[Vec<u8>],
         gate: &mut G,
     ) -> Vec<UnansweredCall> {
-        let frame = Frame::read(bytes);
-        let frames = match frame.body() {
-            FrameBody::Batch => frame::elements(bytes),
-            _ => vec![frame],
-        };
         let mut dismissed = Vec::new();
-        for id in frames.iter().filter_map(|frame| frame.envelope()?.id) {
+        for id in ids {
             if let Some(pending_request) = self.pending_mut(asker).take_answered(lane, id) {
-                dismissed
-                    .push((UnansweredRequest { lane, id: id.to_vec(), pending_request }, None));
+                dismissed.push((UnansweredRequest { lane, id: id.clone(), pending_request }, None));
             } else if let Some(held_request) = self.holds.take_id(lane, asker, id) {
                 gate.hold_ended(at, held_request.hold_id, HoldEnd::Cancelled);
                 dismissed.push(held_request.into_unanswered());

@@ -1,6 +1,7 @@
 //! Any byte stream in any chunking yields the same bytes and records the same frames.
 
 use proptest::prelude::*;
+use tapegate_core::frame::Frame;
 use tapegate_core::gate::PermitAllGate;
 use tapegate_core::lines::{LineSplitter, StreamLine};
 use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
@@ -31,15 +32,16 @@ fn relayed(stream: &[u8], sizes: &[usize], bytes_max: usize, dialect: Dialect) -
     let mut out = [const { Vec::new() }; 4];
     let mut pass = |lines: &LineSplitter, cut: StreamLine| {
         let (lane, from) = (Lane::ONLY, Side::Client);
+        let frame;
         let (event, end) = match cut {
-            StreamLine::Line(range) => (
-                RelayEvent::Received { lane, from, bytes: lines.bytes(range), terminated: true },
-                &b"\n"[..],
-            ),
-            StreamLine::Unterminated(range) => (
-                RelayEvent::Received { lane, from, bytes: lines.bytes(range), terminated: false },
-                &b""[..],
-            ),
+            StreamLine::Line(range) => {
+                frame = Frame::read_without_gate_details(lines.bytes(range));
+                (RelayEvent::Received { lane, from, frame: &frame, terminated: true }, &b"\n"[..])
+            }
+            StreamLine::Unterminated(range) => {
+                frame = Frame::read_without_gate_details(lines.bytes(range));
+                (RelayEvent::Received { lane, from, frame: &frame, terminated: false }, &b""[..])
+            }
             StreamLine::Oversize(message) => {
                 (RelayEvent::TooLarge { lane, from, message, bytes_max }, &b""[..])
             }

@@ -222,9 +222,9 @@ impl GatedSession {
 
     fn receive(&mut self, from: Side, text: &str, word: GateAnswer) {
         self.gate.word = Some(word);
-        let (lane, bytes) = (Lane::ONLY, text.as_bytes());
+        let (lane, frame) = (Lane::ONLY, &Frame::read(text.as_bytes()));
         let judged = self.gate.judged;
-        self.feed(RelayEvent::Received { lane, from, bytes, terminated: true });
+        self.feed(RelayEvent::Received { lane, from, frame, terminated: true });
         assert_eq!(self.gate.judged, judged + 1, "everything is judged, once");
     }
 

@@ -207,7 +207,8 @@ fn play<G: ReportingGate>(book: &str, gate: &mut G) -> String {
             continue;
         }
         let at = Timestamp { wall_us: 0, mono_ns: ms * 1_000_000 };
-        let event = read(verb, rest);
+        let frame = Frame::read(rest.as_bytes());
+        let event = read(verb, rest, &frame);
         relay.handle(at, event, gate, &mut |action| {
             writeln!(out, "<< {}", show(&action)).unwrap();
         });
@@ -216,7 +217,8 @@ fn play<G: ReportingGate>(book: &str, gate: &mut G) -> String {
     out
 }
 
-fn read<'a>(verb: &str, rest: &'a str) -> RelayEvent<'a> {
+/// The event of a line; `frame` is the rest of the line, scanned.
+fn read<'a>(verb: &str, rest: &'a str, frame: &'a Frame<'a>) -> RelayEvent<'a> {
     // `client@7` is a sessionless client in exchange 7.
     let (verb, exchange) = verb.split_once('@').unwrap_or((verb, "0"));
     let lane = Lane { exchange: exchange.parse().unwrap(), ..Lane::ONLY };
@@ -239,14 +241,14 @@ fn read<'a>(verb: &str, rest: &'a str) -> RelayEvent<'a> {
         }
         "dismissed" => {
             let reason = Some(rest).filter(|reason| *reason != "-");
-            return RelayEvent::Dismissed { lane, asker: Side::Client, bytes: None, reason };
+            return RelayEvent::Dismissed { lane, asker: Side::Client, ids: None, reason };
         }
         _ => {}
     }
     let from = if verb.starts_with("client") { Side::Client } else { Side::Server };
     match verb.trim_start_matches("client").trim_start_matches("server") {
-        "" => RelayEvent::Received { lane, from, bytes: rest.as_bytes(), terminated: true },
-        "~" => RelayEvent::Received { lane, from, bytes: rest.as_bytes(), terminated: false },
+        "" => RelayEvent::Received { lane, from, frame, terminated: true },
+        "~" => RelayEvent::Received { lane, from, frame, terminated: false },
         "!" => {
             let mut words = rest.splitn(3, ' ');
             let bytes_total = words.next().unwrap().parse().unwrap();

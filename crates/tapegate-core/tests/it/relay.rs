@@ -1,6 +1,7 @@
 //! Requests and answers are paired correctly in any interleaving, both ways, with repeated ids.
 
 use proptest::prelude::*;
+use tapegate_core::frame::Frame;
 use tapegate_core::gate::PermitAllGate;
 use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
@@ -68,11 +69,12 @@ fn take(relay: &mut Relay, model: &mut PendingModel, ms: u64, step: &RelayStep) 
     let lane = Lane::ONLY;
     let mut recorded = Vec::new();
     let mut sent = Vec::new();
+    let frame = Frame::read_without_gate_details(text.as_bytes());
     let event = match step {
         RelayStep::Gone(side) => {
             RelayEvent::Gone { lane: None, side: *side, reason: "gone", error_type: None }
         }
-        _ => RelayEvent::Received { lane, from, bytes: text.as_bytes(), terminated: true },
+        _ => RelayEvent::Received { lane, from, frame: &frame, terminated: true },
     };
     relay.handle(at, event, &mut PermitAllGate, &mut |action| match action {
         RelayAction::Record(entry) => {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use proptest::prelude::*;
+use tapegate_core::frame::Frame;
 use tapegate_core::gate::PermitAllGate;
 use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
@@ -55,9 +56,10 @@ fn write(frames: &[(bool, Vec<u8>, bool)], dialect: Dialect, raw: bool) -> (Vec<
         let at = Timestamp { wall_us: n as i64 * 1_234_567, mono_ns: n as u64 * 7_000_000 };
         let lane = Lane { session: 1 + n as u32 % 2, exchange: 0 };
         let terminated = *terminated;
+        let frame = &Frame::read_without_gate_details(bytes);
         let event = match from {
-            Side::Server if n % 3 == 0 => RelayEvent::Resumed { lane, bytes, terminated },
-            _ => RelayEvent::Received { lane, from, bytes, terminated },
+            Side::Server if n % 3 == 0 => RelayEvent::Resumed { lane, frame, terminated },
+            _ => RelayEvent::Received { lane, from, frame, terminated },
         };
         relay.handle(at, event, &mut PermitAllGate, &mut |action| {
             if let RelayAction::Record(entry) = action {

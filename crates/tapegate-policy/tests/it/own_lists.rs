@@ -1,5 +1,6 @@
 //! Pins with clients that call before they list, or never list again: the gate requests the lists.
 
+use tapegate_core::frame::Frame;
 use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::Timestamp;
@@ -56,8 +57,8 @@ impl RelaySession {
     }
 
     fn says(&mut self, from: Side, text: &str) -> Vec<String> {
-        let (lane, bytes) = (self.lane, text.as_bytes());
-        self.feed(RelayEvent::Received { lane, from, bytes, terminated: true })
+        let (lane, frame) = (self.lane, &Frame::read(text.as_bytes()));
+        self.feed(RelayEvent::Received { lane, from, frame, terminated: true })
     }
 
     fn client(&mut self, text: &str) -> Vec<String> {

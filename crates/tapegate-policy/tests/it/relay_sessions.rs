@@ -93,16 +93,17 @@ proptest! {
         let (mut now, mut approved) = (Timestamp::default(), BTreeSet::new());
         for step in &steps {
             let lane = Lane::ONLY;
+            let frame;
             let event = match step {
                 // A line cannot contain a line end.
                 SessionStep::Client(text) | SessionStep::Server(text) if text.contains('\n') => continue,
                 SessionStep::Client(text) => {
-                    let bytes = text.as_bytes();
-                    RelayEvent::Received { lane, from: Side::Client, bytes, terminated: true }
+                    frame = Frame::read(text.as_bytes());
+                    RelayEvent::Received { lane, from: Side::Client, frame: &frame, terminated: true }
                 }
                 SessionStep::Server(text) => {
-                    let bytes = text.as_bytes();
-                    RelayEvent::Received { lane, from: Side::Server, bytes, terminated: true }
+                    frame = Frame::read(text.as_bytes());
+                    RelayEvent::Received { lane, from: Side::Server, frame: &frame, terminated: true }
                 }
                 SessionStep::Approve(hold) => {
                     let hold_id = HoldId(*hold);

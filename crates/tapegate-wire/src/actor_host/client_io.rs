@@ -293,7 +293,8 @@ fn record_played(
     provenance: Provenance,
 ) {
     let (lane, from, resumed) = (Lane::ONLY, Side::Server, false);
-    session.feed(at, RelayEvent::Played { lane, from, bytes, resumed, provenance }, &mut |_| ());
+    let frame = &session.read(bytes);
+    session.feed(at, RelayEvent::Played { lane, from, frame, resumed, provenance }, &mut |_| ());
 }
 
 fn record(
@@ -303,6 +304,7 @@ fn record(
     bytes: &[u8],
     terminated: bool,
 ) {
-    let event = RelayEvent::Received { lane: Lane::ONLY, from, bytes, terminated };
+    let frame = &session.read(bytes);
+    let event = RelayEvent::Received { lane: Lane::ONLY, from, frame, terminated };
     session.feed(at, event, &mut |_| ());
 }

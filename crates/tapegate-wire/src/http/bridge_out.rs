@@ -185,12 +185,11 @@ impl OutboundBridge {
     async fn deliver(
         self: &Rc<Self>,
         own: Option<&Rc<BridgeCall>>,
-        bytes: &[u8],
+        frame: &Frame<'_>,
         resumed: bool,
     ) -> Result<(), SessionStoppedError> {
         // The turn comes before the recording, so that lines are written in the order of the tape.
         let turn = self.client_writer.acquire().await;
-        let frame = Frame::read(bytes);
         if let FrameBody::Garbage(garbage) = frame.body()
             && !matches!(garbage, FrameError::Empty)
         {
@@ -200,14 +199,14 @@ impl OutboundBridge {
             self.shared_session.feed_and_commit(RelayEvent::Marked {
                 lane,
                 from,
-                bytes,
+                bytes: frame.bytes(),
                 reason: &reason,
                 delivered,
             })?;
             self.notify("the MCP server sent data that is not an MCP message; it is not passed on");
             return Ok(());
         }
-        let judged = self.shared_session.receive_from_server(self.lane, bytes, (resumed, true))?;
+        let judged = self.shared_session.receive_from_server(self.lane, frame, (resumed, true))?;
         let GateResult { disposition, outgoing: outgoing_messages } = judged;
         let refused = matches!(disposition, Disposition::Refuse(()));
         if let Disposition::Forward(message) = disposition {
@@ -217,7 +216,7 @@ impl OutboundBridge {
         self.send_own_to_client(&turn, own, to_client);
         if refused {
             // It may have answered a request of our own, which the client does not know about.
-            self.learn_from_frame(own, &frame);
+            self.learn_from_frame(own, frame);
         }
         // Released first: the server may be slow, and the client's other messages need not wait for
         // it.
@@ -236,7 +235,7 @@ impl OutboundBridge {
         own: Option<&Rc<BridgeCall>>,
         message: PermittedMessage<'_>,
     ) {
-        let frame = Frame::read(message.bytes());
+        let frame = message.frame();
         self.learn_from_frame(own, &frame);
         if !matches!(frame.body(), FrameBody::Garbage(FrameError::Empty)) {
             turn.enqueue(message.into_one_line());
@@ -323,7 +322,7 @@ impl OutboundBridge {
         messages: Vec<PermittedMessage<'_>>,
     ) {
         for message in messages {
-            self.learn_from_frame(own, &Frame::read(message.bytes()));
+            self.learn_from_frame(own, &message.frame());
             turn.enqueue(message);
         }
         self.progress.notify_one();

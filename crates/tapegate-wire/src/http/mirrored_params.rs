@@ -52,9 +52,9 @@ impl MirroredParams {
         }
     }
 
-    /// Adds the headers of a tool call.
-    pub(super) fn mirror(&self, call: &Envelope<'_>, headers: &mut HeaderMap) {
-        for (header, text) in self.marked_arguments(call) {
+    /// Adds the headers of a call of `tool`.
+    pub(super) fn mirror(&self, tool: &str, params: &[u8], headers: &mut HeaderMap) {
+        for (header, text) in self.marked_arguments(tool, params) {
             if let Ok(value) = HeaderValue::try_from(header_value::write(&text)) {
                 headers.insert(header.clone(), value);
             }
@@ -63,7 +63,7 @@ impl MirroredParams {
 
     /// Whether the headers of a tool call fail to match its arguments.
     pub(super) fn headers_disagree(&self, call: &Envelope<'_>, headers: &HeaderMap) -> bool {
-        self.marked_arguments(call).any(|(header, text)| {
+        self.marked_arguments_of(call).any(|(header, text)| {
             let mut values = headers.get_all(header).iter();
             let value = values.next().and_then(|value| value.to_str().ok());
             let header_text = value.and_then(|value| header_value::read(value.trim()));
@@ -75,7 +75,7 @@ impl MirroredParams {
     /// Whether a header of a tool call contradicts the argument it mirrors. Servers of earlier
     /// revisions do not know these headers, so they may be absent.
     pub(super) fn headers_contradict(&self, call: &Envelope<'_>, headers: &HeaderMap) -> bool {
-        self.marked_arguments(call).any(|(header, text)| {
+        self.marked_arguments_of(call).any(|(header, text)| {
             headers.get_all(header).iter().any(|value| {
                 let header_text =
                     value.to_str().ok().and_then(|value| header_value::read(value.trim()));
@@ -84,10 +84,22 @@ impl MirroredParams {
         })
     }
 
-    /// The marked arguments of a tool call, by header.
-    fn marked_arguments(&self, call: &Envelope<'_>) -> impl Iterator<Item = (&HeaderName, String)> {
-        let marks = call.name.and_then(|name| self.tools.get(name.decode().as_ref()));
-        let arguments = call.params.and_then(|params| json::member(params, "arguments"));
+    fn marked_arguments_of<'a>(
+        &'a self,
+        call: &Envelope<'a>,
+    ) -> impl Iterator<Item = (&'a HeaderName, String)> {
+        let call = call.name.zip(call.params);
+        call.into_iter().flat_map(|(name, params)| self.marked_arguments(&name.decode(), params))
+    }
+
+    /// The marked arguments of a call of `tool`, by header.
+    fn marked_arguments<'a>(
+        &'a self,
+        tool: &str,
+        params: &'a [u8],
+    ) -> impl Iterator<Item = (&'a HeaderName, String)> + use<'a> {
+        let marks = self.tools.get(tool);
+        let arguments = json::member(params, "arguments");
         let marked = marks.zip(arguments).into_iter().flat_map(|(marks, arguments)| {
             marks.iter().map(move |mark| {
                 let found = mark.path.iter().try_fold(arguments, |at, key| json::member(at, key));
@@ -198,7 +210,9 @@ mod tests {
             r#"{{"id":1,"method":"tools/call","params":{{"name":"query","arguments":{arguments}}}}}"#
         );
         let mut headers = HeaderMap::new();
-        params.mirror(Frame::read(call.as_bytes()).envelope().unwrap(), &mut headers);
+        let frame = Frame::read(call.as_bytes());
+        let envelope = frame.envelope().unwrap();
+        params.mirror(&envelope.name.unwrap().decode(), envelope.params.unwrap(), &mut headers);
         let mut shown: Vec<_> = headers
             .iter()
             .map(|(name, value)| format!("{name}={}", value.to_str().unwrap()))

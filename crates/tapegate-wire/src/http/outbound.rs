@@ -59,14 +59,6 @@ impl<'a> ReadBody<'a> {
         &self.text
     }
 
-    /// The text, which shares its memory with the body if they are the same.
-    pub(super) fn shared_text(&self) -> Bytes {
-        match &self.text {
-            Cow::Borrowed(text) => self.body.slice_ref(text),
-            Cow::Owned(text) => Bytes::copy_from_slice(text),
-        }
-    }
-
     /// Whether the body was compressed.
     pub(super) fn is_unpacked(&self) -> bool {
         matches!(self.text, Cow::Owned(_))

@@ -27,7 +27,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use bytes::Bytes;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Response, Uri};
@@ -47,6 +46,7 @@ use super::shared_session::SharedSession;
 use super::upstream::HttpUpstream;
 use super::{OutboundBytes, ReplyBody};
 use crate::recorded_session::Disposition;
+use exchange::ClientMessage;
 pub(in crate::http) use plain_body::PlainBody;
 use redaction::MaskedIds;
 use sessions::ProxySessions;
@@ -84,8 +84,8 @@ struct ProxyExchange {
     is_get: bool,
     /// The request's headers, for messages of our own to the server in this session.
     headers: HeaderMap,
-    /// The request body, if it was a message.
-    request_body: Option<Bytes>,
+    /// What is kept of the request, if it was a message.
+    client_message: Option<ClientMessage>,
     deletes: Option<Vec<u8>>,
     /// Whether the reply is the one stream that carries all answers of a legacy session.
     answers_all: bool,
@@ -183,7 +183,7 @@ impl Proxy {
             announced_path: announced,
             is_get: parts.method == Method::GET,
             headers: parts.headers.clone(),
-            request_body: None,
+            client_message: None,
             deletes,
             answers_all: false,
             inbox: None,
@@ -217,7 +217,7 @@ impl Proxy {
     /// Forgets all pending requests in a lane that has ended.
     fn forget_lane(&self, lane: Lane) {
         for asker in [Side::Client, Side::Server] {
-            let event = RelayEvent::Dismissed { lane, asker, bytes: None, reason: None };
+            let event = RelayEvent::Dismissed { lane, asker, ids: None, reason: None };
             // If the tape has failed, the recording ends anyway.
             self.shared_session.feed_and_commit(event).ok();
         }

@@ -101,15 +101,20 @@ impl SharedSession {
         (!self.recording.borrow_mut().is_enforced()).then_some(UnenforcedProof(()))
     }
 
+    /// Scans a message in as much detail as the gate needs.
+    pub(crate) fn read<'a>(&self, bytes: &'a [u8]) -> Frame<'a> {
+        self.recording.borrow().read(bytes)
+    }
+
     /// Evaluates and records a received message. Once this returns `Ok`, the message is on the tape
     /// and the returned messages may be sent.
     pub(crate) fn receive<'e>(
         &self,
         lane: Lane,
         from: Side,
-        bytes: &'e [u8],
+        frame: &'e Frame<'e>,
     ) -> Result<GateResult<'e>, SessionStoppedError> {
-        self.judge(RelayEvent::Received { lane, from, bytes, terminated: true }, from)
+        self.judge(RelayEvent::Received { lane, from, frame, terminated: true }, from)
     }
 
     /// The same for a server's message. `resumed` tells whether its stream was resumed,
@@ -117,13 +122,13 @@ impl SharedSession {
     pub(crate) fn receive_from_server<'e>(
         &self,
         lane: Lane,
-        bytes: &'e [u8],
+        frame: &'e Frame<'e>,
         (resumed, terminated): (bool, bool),
     ) -> Result<GateResult<'e>, SessionStoppedError> {
         let from = Side::Server;
         let event = match resumed {
-            true => RelayEvent::Resumed { lane, bytes, terminated },
-            false => RelayEvent::Received { lane, from, bytes, terminated },
+            true => RelayEvent::Resumed { lane, frame, terminated },
+            false => RelayEvent::Received { lane, from, frame, terminated },
         };
         self.judge(event, from)
     }
@@ -135,9 +140,9 @@ impl SharedSession {
         from: Side,
     ) -> Result<GateResult<'e>, SessionStoppedError> {
         let received_message = match event {
-            RelayEvent::Received { lane, bytes, .. }
-            | RelayEvent::Resumed { lane, bytes, .. }
-            | RelayEvent::Played { lane, bytes, .. } => Some((lane, bytes)),
+            RelayEvent::Received { lane, frame, .. }
+            | RelayEvent::Resumed { lane, frame, .. }
+            | RelayEvent::Played { lane, frame, .. } => Some((lane, frame)),
             _ => None,
         };
         let mut outgoing = self.feed_and_commit(event)?;
@@ -150,8 +155,8 @@ impl SharedSession {
             (None, None) => Disposition::Refuse(()),
             (None, Some(hold_id)) if from == Side::Client => Disposition::Hold(hold_id),
             (None, Some(_)) => {
-                if let Some((lane, bytes)) = received_message {
-                    outgoing = self.refuse_server_request(lane, bytes)?;
+                if let Some((lane, frame)) = received_message {
+                    outgoing = self.refuse_server_request(lane, frame)?;
                 }
                 Disposition::Refuse(())
             }
@@ -231,9 +236,8 @@ impl SharedSession {
     fn refuse_server_request<'e>(
         &self,
         lane: Lane,
-        bytes: &'e [u8],
+        frame: &'e Frame<'e>,
     ) -> Result<Vec<OutgoingMessage<'e>>, SessionStoppedError> {
-        let frame = Frame::read(bytes);
         let Some(id) = frame.envelope().and_then(|envelope| envelope.id) else {
             return Ok(Vec::new());
         };

@@ -51,8 +51,8 @@ fn every_call_that_one_tick_holds_again_keeps_its_waiter() {
     let lane = session.open_session();
     for id in 1..=3 {
         let call = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{}}}}"#);
-        let bytes = call.as_bytes();
-        let received = RelayEvent::Received { lane, from: Side::Client, bytes, terminated: true };
+        let frame = &session.read(call.as_bytes());
+        let received = RelayEvent::Received { lane, from: Side::Client, frame, terminated: true };
         session.feed(at, received, &mut |_| {});
     }
     let late = Timestamp { mono_ns: 5_000_000_000, ..at };

@@ -183,8 +183,12 @@ impl Pump {
         };
         let (lines, mut due) = self.queue.split();
         let bytes = lines.bytes(range);
+        let frame;
         let event = match against {
-            None => RelayEvent::Received { lane, from, bytes, terminated },
+            None => {
+                frame = session.read(bytes);
+                RelayEvent::Received { lane, from, frame: &frame, terminated }
+            }
             Some(reason) => RelayEvent::TurnedAway { lane, from, bytes, reason },
         };
         // An answer for the sender goes to the other pump: this one writes towards the receiver.

@@ -76,16 +76,16 @@ impl InboundHarness {
         Self { port: port.recv().unwrap(), desk, heard }
     }
 
-    fn send(&self, headers: &[&str], body: &str) -> BufReader<TcpStream> {
+    pub(crate) fn send(&self, headers: &[&str], body: &str) -> BufReader<TcpStream> {
         http_peers::send(self.port, "POST /mcp", headers, body)
     }
 
-    fn post(&self, headers: &[&str], body: &str) -> HttpMessage {
+    pub(crate) fn post(&self, headers: &[&str], body: &str) -> HttpMessage {
         http_peers::reply(&mut self.send(headers, body))
     }
 
     /// Opens a session, and returns its session header line.
-    fn session(&self) -> String {
+    pub(crate) fn session(&self) -> String {
         let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#;
         let opened = self.post(JSON, body);
         let id = opened.header("mcp-session-id").unwrap_or_else(|| panic!("{opened:?}"));
@@ -216,15 +216,15 @@ fn clients_that_share_a_server_are_held_and_answered_apart() {
 }
 
 /// A client on pipes in front of a server over HTTP.
-struct OutboundHarness {
+pub(crate) struct OutboundHarness {
     input: Option<PipeWriter>,
     output: BufReader<PipeReader>,
-    desk: GateControl,
+    pub(crate) desk: GateControl,
     server: HttpTestServer,
 }
 
 impl OutboundHarness {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let server = HttpTestServer::start(|seen| {
             let part = |from: &str| {
                 let rest = seen.body.split(from).nth(1)?;
@@ -257,11 +257,11 @@ impl OutboundHarness {
         Self { input: Some(input), output: BufReader::new(output), desk, server }
     }
 
-    fn say(&mut self, text: &str) {
+    pub(crate) fn say(&mut self, text: &str) {
         self.input.as_mut().unwrap().write_all(format!("{text}\n").as_bytes()).unwrap();
     }
 
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line.trim_end().to_owned()

@@ -14,6 +14,8 @@ mod legacy_clients;
 mod many_clients;
 mod passthrough;
 mod proxy_gate;
+#[cfg(debug_assertions)]
+mod scan_counts;
 mod scripted_actor;
 mod stdio_actor_host;
 mod stdio_actor_sessions;

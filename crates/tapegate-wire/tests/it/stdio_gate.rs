@@ -16,10 +16,10 @@ use tapegate_wire::stdio::{ClientPorts, ShutdownTimeouts, run};
 use crate::word_gate::{GateControl, guarded};
 
 /// A session with a gate.
-struct GatedPipes {
+pub(crate) struct GatedPipes {
     input: Option<PipeWriter>,
     output: Option<BufReader<PipeReader>>,
-    desk: GateControl,
+    pub(crate) desk: GateControl,
     thread: JoinHandle<String>,
 }
 
@@ -29,7 +29,7 @@ impl GatedPipes {
         Self::before(&["cat"])
     }
 
-    fn before(argv: &[&str]) -> Self {
+    pub(crate) fn before(argv: &[&str]) -> Self {
         let (theirs_in, input) = pipe().unwrap();
         let (output, theirs_out) = pipe().unwrap();
         let (desk, deck) = guarded();
@@ -56,13 +56,13 @@ impl GatedPipes {
         Self { input: Some(input), output: Some(BufReader::new(output)), desk, thread }
     }
 
-    fn say(&mut self, text: &str) {
+    pub(crate) fn say(&mut self, text: &str) {
         let line = format!("{text}\n");
         self.input.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
     }
 
     /// The next line; empty at the end.
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.as_mut().unwrap().read_line(&mut line).unwrap();
         line.trim_end().to_owned()

@@ -37,6 +37,8 @@ pub(crate) struct GateActions {
     pub(crate) broken: bool,
     /// How often it was asked about client messages.
     pub(crate) judged: usize,
+    /// How many frames the session's thread had scanned when it was asked about each.
+    pub(crate) scans: Vec<u64>,
     /// The notes on exchanges without a message.
     pub(crate) plain: Vec<String>,
     /// The entries on the tape.
@@ -138,6 +140,8 @@ impl Gate for WordGate {
             };
         }
         done.judged += 1;
+        #[cfg(debug_assertions)]
+        done.scans.push(tapegate_core::frame::scan_count());
         let holds = has(&text, "hold") || has(&text, "short");
         if holds && case.approved.is_none() {
             self.tickets += 1;

@@ -114,15 +114,12 @@ impl ServerConnection {
             return self.forward(slot, lane, message, exchange.as_ref());
         }
         // The relay has released the call and waits for an answer that cannot come.
-        let (asker, bytes) = (Side::Client, Some(message.bytes()));
-        // If the tape has failed, the session ends anyway.
-        self.session
-            .feed_and_commit(RelayEvent::Dismissed { lane, asker, bytes, reason: None })
-            .ok();
         let frame = Frame::read(message.bytes());
-        if let (Some(exchange), Some(id)) =
-            (exchange, frame.envelope().and_then(|envelope| envelope.id))
-        {
+        let Some(id) = frame.envelope().and_then(|envelope| envelope.id) else { return };
+        let (asker, ids) = (Side::Client, Some(&[id.to_vec()][..]));
+        // If the tape has failed, the session ends anyway.
+        self.session.feed_and_commit(RelayEvent::Dismissed { lane, asker, ids, reason: None }).ok();
+        if let Some(exchange) = exchange {
             let reason = "the session ended before the MCP server answered";
             exchange.answer(OwnMessage::error(id, CODE_GONE, reason).into(), true).ok();
         }

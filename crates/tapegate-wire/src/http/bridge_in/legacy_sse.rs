@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Frame, FrameBody};
+use tapegate_core::frame::FrameBody;
 use tapegate_core::side::Side;
 
 use super::super::body::CollectedBody;
@@ -91,9 +91,9 @@ pub(super) async fn post(
             return headers::rejection_reply(&rejection, b"null");
         }
     };
-    let frame = Frame::read(&text);
+    let frame = bridge.shared_session.read(&text);
     if let FrameBody::Garbage(garbage) = frame.body() {
-        let Ok(judged) = bridge.shared_session.receive(lane, from, &text) else {
+        let Ok(judged) = bridge.shared_session.receive(lane, from, &frame) else {
             return headers::refusal(503, &SessionStoppedError.to_string());
         };
         // Each request found in the garbage is answered on the client's stream.
@@ -103,7 +103,7 @@ pub(super) async fn post(
         return headers::error(400, b"null", -32700, &garbage.reason());
     }
     let request_id = frame.envelope().and_then(|envelope| envelope.id).unwrap_or(b"null");
-    match connection.send(lane, &text, None).await {
+    match connection.send(lane, &frame, None).await {
         Ok(Disposition::Refuse(Some(message))) => {
             connection.push(&connection.main, message).await;
             accepted_reply()

@@ -72,7 +72,7 @@ pub(super) async fn post(
         Ok(text) => text,
         Err(rejection) => return refuse(bridge, &terms, &Frame::read(&bytes), &rejection),
     };
-    let frame = Frame::read(&text);
+    let frame = bridge.shared_session.read(&text);
     // Headers that describe a message must match every message of a batch.
     if let Some(rejection) = find_envelope(&frame, |envelope| terms.check_mirrors(envelope)) {
         return refuse(bridge, &terms, &frame, &rejection);
@@ -82,7 +82,7 @@ pub(super) async fn post(
         return refused;
     }
     if let FrameBody::Garbage(garbage) = frame.body() {
-        return refuse_garbage(bridge, &terms, &text, &garbage.reason());
+        return refuse_garbage(bridge, &terms, &frame, &garbage.reason());
     }
     match target(bridge, &terms, &frame) {
         Ok(target) => {
@@ -107,7 +107,7 @@ async fn forward_message(
         let sent = match connection.kind {
             ConnectionKind::Shared => refuse_notification(&connection, lane, frame),
             ConnectionKind::Session | ConnectionKind::Old => {
-                connection.send(lane, frame.bytes(), None).await
+                connection.send(lane, frame, None).await
             }
         };
         return match sent {
@@ -160,7 +160,7 @@ fn count_requests(frame: &Frame<'_>) -> usize {
 
 async fn wait(watch: ExchangeGuard, frame: &Frame<'_>) -> Result<Response<ReplyBody>, SendError> {
     let (connection, exchange) = (Rc::clone(&watch.connection), Rc::clone(&watch.exchange));
-    match connection.send(exchange.lane, frame.bytes(), Some(&exchange)).await? {
+    match connection.send(exchange.lane, frame, Some(&exchange)).await? {
         Disposition::Forward(()) => {}
         // One error for the whole batch.
         Disposition::Refuse(Some(message)) if is_long_batch(frame.bytes()) => {
@@ -221,7 +221,7 @@ fn refuse_notification(
     lane: Lane,
     frame: &Frame<'_>,
 ) -> Result<SendDisposition, SendError> {
-    let judged = connection.session.receive(lane, Side::Client, frame.bytes())?;
+    let judged = connection.session.receive(lane, Side::Client, frame)?;
     if let Disposition::Refuse(()) = judged.disposition {
         let to_client = connection.send_server_part(judged.outgoing).pop();
         return Ok(Disposition::Refuse(to_client.map(PermittedMessage::into_owned)));

@@ -205,16 +205,8 @@ impl ServerConnection {
         }
         let theirs =
             self.id_map.borrow().client_id_of(id).map(|(_, theirs)| theirs).unwrap_or_default();
-        // The relay forgets requests by message, so a request with only this id stands for the real
-        // one.
-        let bytes = &[&b"{\"method\":\"\",\"id\":"[..], &theirs, b"}"].concat();
-        let (lane, asker) = (exchange.lane, Side::Client);
-        self.session.feed_and_commit(RelayEvent::Dismissed {
-            lane,
-            asker,
-            bytes: Some(bytes),
-            reason: None,
-        })?;
+        let (lane, asker, ids) = (exchange.lane, Side::Client, Some(&[theirs][..]));
+        self.session.feed_and_commit(RelayEvent::Dismissed { lane, asker, ids, reason: None })?;
         Ok(whole)
     }
 
@@ -225,9 +217,10 @@ impl ServerConnection {
         taped_bytes: &TapedBytes,
     ) -> Result<Option<PermittedMessage<'static>>, SessionStoppedError> {
         let (from, bytes) = (Side::Server, &taped_bytes.bytes[..]);
+        let frame = self.session.read(bytes);
         let outgoing = self.session.feed_and_commit(match taped_bytes.over {
             true => RelayEvent::Marked { lane, from, bytes, reason: TOO_LARGE, delivered: true },
-            false => RelayEvent::Received { lane, from, bytes, terminated: true },
+            false => RelayEvent::Received { lane, from, frame: &frame, terminated: true },
         })?;
         let sent = outgoing.into_iter().find(|one| one.to == Side::Client);
         Ok(sent.map(|one| one.message.into_owned()))

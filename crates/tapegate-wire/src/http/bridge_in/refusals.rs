@@ -52,11 +52,11 @@ pub(super) fn note_refused_body(
 pub(super) fn refuse_garbage(
     bridge: &InboundBridge,
     terms: &RequestHeaders,
-    text: &[u8],
+    frame: &Frame<'_>,
     reason: &str,
 ) -> Response<ReplyBody> {
     let lane = lane_of(bridge, terms);
-    let outgoing = match bridge.shared_session.receive(lane, Side::Client, text) {
+    let outgoing = match bridge.shared_session.receive(lane, Side::Client, frame) {
         Ok(GateResult { outgoing, .. }) => outgoing,
         Err(stopped) => return headers::refusal(503, &stopped.to_string()),
     };

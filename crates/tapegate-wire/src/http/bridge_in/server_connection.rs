@@ -9,7 +9,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tapegate_core::frame::Envelope;
+use tapegate_core::frame::{Envelope, Frame};
 use tapegate_core::relay::{LineBuffer, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -176,16 +176,16 @@ impl ServerConnection {
     pub(super) async fn send(
         &self,
         lane: Lane,
-        bytes: &[u8],
+        frame: &Frame<'_>,
         exchange: Option<&Rc<PostExchange>>,
     ) -> Result<SendDisposition, SendError> {
         // Before a slot is taken: a call that waits for approvals must not block the queue.
-        self.session.wait_for_hold_capacity_in(lane, bytes).await;
+        self.session.wait_for_hold_capacity_in(lane, frame).await;
         let slot = self.reserve().await?;
         // There is no await from here on, so recording and queueing are one step.
         self.used.set(Instant::now());
         let GateResult { disposition, outgoing } =
-            self.session.receive(lane, Side::Client, bytes)?;
+            self.session.receive(lane, Side::Client, frame)?;
         let to_client = self.send_server_part(outgoing).pop();
         Ok(match disposition {
             Disposition::Forward(message) => {
@@ -271,7 +271,7 @@ impl ServerConnection {
             self.session.feed_and_commit(RelayEvent::Dismissed {
                 lane,
                 asker,
-                bytes: None,
+                ids: None,
                 reason: None,
             })?;
         }

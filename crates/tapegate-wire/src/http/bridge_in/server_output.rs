@@ -1,5 +1,6 @@
 //! Reads a server's output, records it, and routes it to the right clients.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -177,7 +178,7 @@ impl ServerConnection {
                 return Ok(());
             }
         };
-        let frame = Frame::read(line);
+        let frame = self.session.read(line);
         let from = Side::Server;
         if let FrameBody::Garbage(garbage) = frame.body() {
             return self.mark_undeliverable(line, &garbage.reason());
@@ -196,26 +197,27 @@ impl ServerConnection {
         // For clients that share a server, the exchange is the lane
         // (docs/decisions/session-numbers.md).
         let lane = places.iter().find_map(MessageRoute::lane).unwrap_or(self.lane);
-        let bytes = &text[..];
+        let renamed = matches!(text, Cow::Owned(_)).then(|| self.session.read(&text));
+        let frame = renamed.as_ref().unwrap_or(&frame);
         let resumed = places.iter().any(MessageRoute::is_resumption);
         let received = match resumed {
             _ if provenance != Provenance::default() => {
-                RelayEvent::Played { lane, from, bytes, resumed, provenance }
+                RelayEvent::Played { lane, from, frame, resumed, provenance }
             }
-            true => RelayEvent::Resumed { lane, bytes, terminated },
-            false => RelayEvent::Received { lane, from, bytes, terminated },
+            true => RelayEvent::Resumed { lane, frame, terminated },
+            false => RelayEvent::Received { lane, from, frame, terminated },
         };
         let GateResult { disposition, outgoing } = match self.session.judge(received, from) {
             Ok(judged) => judged,
             Err(stopped) => {
                 // Routing has removed these requests from the id map, so closing would not answer
                 // them.
-                self.answer_unsent(&Frame::read(bytes), places);
+                self.answer_unsent(frame, places);
                 return Err(stopped);
             }
         };
         let Disposition::Forward(message) = disposition else {
-            self.answer_refused(&Frame::read(bytes), places, outgoing);
+            self.answer_refused(frame, places, outgoing);
             return Ok(());
         };
         let mut parts = message.elements();
@@ -223,7 +225,7 @@ impl ServerConnection {
         parts.retain(|(frame, _)| frame.envelope().is_some());
         if parts.len() != places.len() {
             // The rest can no longer be matched to its recipients.
-            self.answer_refused(&Frame::read(bytes), places, outgoing);
+            self.answer_refused(frame, places, outgoing);
             return Ok(());
         }
         for ((frame, part), route) in parts.into_iter().zip(places) {

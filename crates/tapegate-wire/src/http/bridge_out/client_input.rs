@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tapegate_core::frame::{Frame, FrameBody, FrameError};
+use tapegate_core::frame::{FrameBody, FrameError};
 use tapegate_core::gate::HoldId;
 use tapegate_core::lines::{LineSplitter, StreamLine};
 use tapegate_core::relay::{PermittedMessage, RelayEvent};
@@ -122,7 +122,8 @@ impl OutboundBridge {
             StreamLine::Unterminated(range) => (lines.bytes(range), false),
             StreamLine::Oversize(message) => return self.refuse(None, from, message).await,
         };
-        let event = RelayEvent::Received { lane, from, bytes, terminated };
+        let frame = &self.shared_session.read(bytes);
+        let event = RelayEvent::Received { lane, from, frame, terminated };
         let GateResult { disposition, outgoing: said } = self.shared_session.judge(event, from)?;
         let (to_client, to_server) = split_by_side(said);
         if !to_client.is_empty() {
@@ -163,7 +164,7 @@ impl OutboundBridge {
 
     /// Sends a permitted line to the server.
     async fn forward_line(self: &Rc<Self>, message: PermittedMessage<'_>, terminated: bool) {
-        let frame = Frame::read(message.bytes());
+        let frame = message.frame();
         match frame.body() {
             // Blank lines and incomplete lines are not messages.
             FrameBody::Garbage(FrameError::Empty) => return,
@@ -182,7 +183,7 @@ impl OutboundBridge {
 
     /// Starts sending a message, and waits while later messages must not overtake it.
     pub(super) async fn send(self: &Rc<Self>, message: PermittedMessage<'_>) {
-        let call = BridgeCall::of(&Frame::read(message.bytes()));
+        let call = BridgeCall::of(&message.frame());
         let message = OutboundBytes::message(message);
         let queue_permit =
             if call.asks { self.enter_queue(message.bytes().len()).await } else { None };
@@ -239,16 +240,10 @@ impl OutboundBridge {
 
     /// Forgets a request whose answer is no longer wanted.
     fn forget_request(&self, id: &[u8]) {
-        let bytes = [b"{\"id\":", id, b"}"].concat();
-        let (lane, asker) = (self.lane, Side::Client);
+        let (lane, asker, ids) = (self.lane, Side::Client, Some(&[id.to_vec()][..]));
         // If the tape has failed, the session is ending.
         self.shared_session
-            .feed_and_commit(RelayEvent::Dismissed {
-                lane,
-                asker,
-                bytes: Some(&bytes),
-                reason: None,
-            })
+            .feed_and_commit(RelayEvent::Dismissed { lane, asker, ids, reason: None })
             .ok();
         self.progress.notify_one();
     }

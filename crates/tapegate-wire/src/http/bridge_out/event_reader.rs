@@ -160,7 +160,7 @@ impl OutboundBridge {
         let is_message = piece.event.as_deref().is_none_or(|event| event == b"message");
         match &piece.data {
             Some(data) if is_message && !data.trim_ascii().is_empty() => {
-                self.deliver(own, data, resumed).await
+                self.deliver(own, &self.shared_session.read(data), resumed).await
             }
             _ => Ok(()),
         }

@@ -85,7 +85,7 @@ impl OutboundBridge {
                 .await
                 .map(|()| AnswerRoute::Elsewhere);
         }
-        let (reply, in_session) = self.post_with_redirects(&message).await?;
+        let (reply, in_session) = self.post_with_redirects(call, &message).await?;
         call.advance_to(CallStep::Accepted);
         let (parts, body) = reply.into_parts();
         if parts.status.is_success() {
@@ -129,15 +129,13 @@ impl OutboundBridge {
     /// Posts a message, following redirects. The flag tells whether the message named a session.
     async fn post_with_redirects(
         &self,
+        call: &BridgeCall,
         message: &OutboundBytes,
     ) -> Result<(Response<Incoming>, bool), ExchangeProblem> {
         let mut redirects = 0;
         loop {
-            let headers = upstream_session::headers(
-                &Frame::read(message.bytes()),
-                &self.session.borrow(),
-                &self.params.borrow(),
-            );
+            let headers =
+                call.head.headers(&self.session.borrow(), &self.params.borrow(), message.bytes());
             let in_session = headers.contains_key(upstream_session::SESSION);
             let path = self.path.borrow().clone();
             let sent =
@@ -222,7 +220,12 @@ impl OutboundBridge {
             return Ok(());
         };
         let text = headers::decompress_for_reading(&parts.headers, &body);
-        if Frame::read(&text).envelope().is_some_and(|msg| msg.kind() != MessageKind::Other) {
+        if self
+            .shared_session
+            .read(&text)
+            .envelope()
+            .is_some_and(|msg| msg.kind() != MessageKind::Other)
+        {
             let (lane, from) = (self.lane, Side::Server);
             let reason = "it came in reply to a message that expects no answer";
             self.shared_session.feed_and_commit(RelayEvent::Marked {
@@ -244,8 +247,9 @@ impl OutboundBridge {
     ) -> Result<AnswerRoute, ExchangeProblem> {
         let text = headers::decompress_for_reading(&parts.headers, body);
         if !text.trim_ascii().is_empty() {
-            self.deliver(Some(call), &text, false).await?;
-            return match Frame::read(&text).body() {
+            let frame = self.shared_session.read(&text);
+            self.deliver(Some(call), &frame, false).await?;
+            return match frame.body() {
                 FrameBody::Garbage(_) => {
                     let kind = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
                     let kind = kind.unwrap_or_default();
@@ -277,7 +281,7 @@ impl OutboundBridge {
             && envelope.and_then(|msg| msg.id).is_some_and(is_answer)
         {
             // The body is a proper JSON-RPC answer; the status only matters to intermediaries.
-            self.deliver(Some(call), message.bytes(), false).await.ok();
+            self.deliver(Some(call), message, false).await.ok();
         } else if !call.asks {
             let message_text = self.masked(problem).reason_text();
             self.notify(&format!("a message was not accepted: {message_text}"));

@@ -6,7 +6,6 @@ use std::time::Duration;
 use http::Method;
 use http::uri::PathAndQuery;
 use http_body_util::BodyExt;
-use tapegate_core::frame::Frame;
 use tapegate_core::relay::RelayEvent;
 use tapegate_core::side::Side;
 
@@ -14,7 +13,7 @@ use super::super::{OutboundBytes, redirect};
 use super::event_reader::{EventBody, EventRead, OpenedStream, StreamPosition};
 use super::pending_calls::{BridgeCall, CallStep};
 use super::problem::ExchangeProblem;
-use super::{OutboundBridge, UpstreamTransport, split_by_side, upstream_session};
+use super::{OutboundBridge, UpstreamTransport, split_by_side};
 
 /// How long a server may take to name its endpoint.
 const ENDPOINT_PATIENCE: Duration = Duration::from_secs(5);
@@ -63,11 +62,8 @@ impl OutboundBridge {
         message: OutboundBytes,
         endpoint: PathAndQuery,
     ) -> Result<(), ExchangeProblem> {
-        let headers = upstream_session::headers(
-            &Frame::read(message.bytes()),
-            &self.session.borrow(),
-            &self.params.borrow(),
-        );
+        let headers =
+            call.head.headers(&self.session.borrow(), &self.params.borrow(), message.bytes());
         let reply = self.upstream.send(Method::POST, endpoint, headers, message).await;
         let (parts, body) = reply.map_err(ExchangeProblem::new)?.into_parts();
         call.advance_to(CallStep::Accepted);

@@ -11,7 +11,7 @@ use tapegate_core::pending::IdKey;
 use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
 
-use super::upstream_session;
+use super::upstream_session::MessageHead;
 
 /// How long a reply is still read after its answer has arrived or was cancelled.
 const LINGER: Duration = Duration::from_secs(1);
@@ -34,6 +34,8 @@ pub(super) enum CallKind {
 /// One message in flight, and the answers it waits for.
 pub(super) struct BridgeCall {
     pub(super) kind: CallKind,
+    /// What its HTTP headers are made of.
+    pub(super) head: MessageHead,
     /// Whether it names its own protocol revision, so that closing its reply cancels it.
     pub(super) modern: bool,
     /// Whether it contains requests.
@@ -79,9 +81,11 @@ impl BridgeCall {
         let requests = elements.iter().filter_map(Frame::envelope);
         let requests = requests.filter(|msg| msg.kind() == MessageKind::Request);
         let waiting: Vec<Vec<u8>> = requests.filter_map(|msg| msg.id.map(<[u8]>::to_vec)).collect();
+        let head = MessageHead::of(message);
         Rc::new(Self {
             kind: call_kind(message),
-            modern: upstream_session::revision(message).is_some(),
+            modern: head.is_modern(),
+            head,
             asks: !waiting.is_empty(),
             opens: RefCell::default(),
             waiting: RefCell::new(waiting),

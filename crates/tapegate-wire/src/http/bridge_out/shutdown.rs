@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use tapegate_core::frame::Frame;
 use tapegate_core::relay::{CODE_GONE, OwnMessage, RelayEvent};
 use tapegate_core::side::Side;
 
@@ -87,7 +86,7 @@ impl OutboundBridge {
             recording.feed(at, event, &mut |outgoing| {
                 // Removes the calls that are answered here, so that only lost answers remain for
                 // the loop below.
-                self.learn_from_frame(None, &Frame::read(outgoing.message.bytes()));
+                self.learn_from_frame(None, &outgoing.message.frame());
                 self.client_writer.enqueue(outgoing.message);
             });
             // Even if the tape is what failed, the client gets its errors.

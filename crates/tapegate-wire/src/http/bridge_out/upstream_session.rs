@@ -4,6 +4,7 @@
 //! in headers that must agree with the body. Older messages carry what `initialize` negotiated.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
@@ -41,37 +42,77 @@ impl UpstreamSession {
     }
 }
 
-/// The headers sent with a message.
-pub(super) fn headers(
-    message: &Frame<'_>,
-    session: &UpstreamSession,
-    params: &MirroredParams,
-) -> HeaderMap {
-    let initialize = message.envelope().is_some_and(|envelope| envelope.is_method("initialize"));
-    let revision = revision(message);
-    let alone = UpstreamSession::default();
-    // Neither belongs to the session: one opens a new one, the other names its own revision.
-    let known = if initialize || revision.is_some() { &alone } else { session };
-    let mut headers = known.headers("application/json, text/event-stream");
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if let (Some(revision), Some(envelope)) = (revision, message.envelope()) {
-        add(&mut headers, VERSION, revision.into_owned());
-        if let Some(method) = envelope.method {
-            add(&mut headers, METHOD, method.decode().into_owned());
-            if let Some(name) = subject(envelope, &method.decode()) {
-                add(&mut headers, NAME, header_value::write(&name));
-            }
-            if method.is("tools/call") {
-                params.mirror(envelope, &mut headers);
-            }
+/// What the headers of a message are made of. It is read when the message is, because the session
+/// that the headers also describe is known only when the message is sent.
+#[derive(Debug, Default)]
+pub(super) struct MessageHead {
+    /// Whether it opens a session.
+    initialize: bool,
+    /// The protocol revision that it names itself.
+    revision: Option<String>,
+    /// Of a message that names its revision: the method, and the subject to be mirrored.
+    method: Option<String>,
+    subject: Option<String>,
+    /// Of a tool call that names its revision: the tool, and where its params are in the message.
+    tool_call: Option<(String, Range<usize>)>,
+}
+
+impl MessageHead {
+    pub(super) fn of(message: &Frame<'_>) -> Self {
+        let Some(envelope) = message.envelope() else { return Self::default() };
+        let initialize = envelope.is_method("initialize");
+        let Some(revision) = revision(envelope) else {
+            return Self { initialize, ..Self::default() };
+        };
+        let method = envelope.method.map(|method| method.decode().into_owned());
+        let tool_call = || {
+            let name = envelope.name?.decode().into_owned();
+            Some((name, json::place_of(envelope.params?, message.bytes())?))
+        };
+        Self {
+            initialize,
+            revision: Some(revision.into_owned()),
+            subject: method.as_deref().and_then(|method| subject(envelope, method)),
+            tool_call: method
+                .as_deref()
+                .filter(|method| *method == "tools/call")
+                .and_then(|_| tool_call()),
+            method,
         }
     }
-    headers
+
+    /// Whether the message names its own protocol revision.
+    pub(super) fn is_modern(&self) -> bool {
+        self.revision.is_some()
+    }
+
+    /// The headers sent with the message, whose bytes are `message`.
+    pub(super) fn headers(
+        &self,
+        session: &UpstreamSession,
+        params: &MirroredParams,
+        message: &[u8],
+    ) -> HeaderMap {
+        let alone = UpstreamSession::default();
+        // Neither belongs to the session: one opens a new one, the other names its own revision.
+        let known = if self.initialize || self.is_modern() { &alone } else { session };
+        let mut headers = known.headers("application/json, text/event-stream");
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        add(&mut headers, VERSION, self.revision.clone());
+        add(&mut headers, METHOD, self.method.clone());
+        add(&mut headers, NAME, self.subject.as_deref().map(header_value::write));
+        if let Some((tool, place)) = &self.tool_call
+            && let Some(tool_params) = message.get(place.clone())
+        {
+            params.mirror(tool, tool_params, &mut headers);
+        }
+        headers
+    }
 }
 
 /// The protocol revision that a message names itself.
-pub(super) fn revision<'a>(message: &Frame<'a>) -> Option<Cow<'a, str>> {
-    let meta = json::member(message.envelope()?.params?, "_meta")?;
+fn revision<'a>(envelope: &Envelope<'a>) -> Option<Cow<'a, str>> {
+    let meta = json::member(envelope.params?, "_meta")?;
     json::string(json::member(meta, VERSION_KEY)?)
 }
 
@@ -82,21 +123,20 @@ pub(super) fn negotiated(answer: &Frame<'_>) -> Option<HeaderValue> {
 }
 
 /// The subject of a request, if the protocol requires it to be mirrored.
-fn subject<'a>(envelope: &Envelope<'a>, method: &str) -> Option<Cow<'a, str>> {
-    match method {
+fn subject(envelope: &Envelope<'_>, method: &str) -> Option<String> {
+    let subject = match method {
         "tools/call" | "prompts/get" => envelope.name.map(|name| name.decode()),
         "resources/read" => envelope.uri.map(|uri| uri.decode()),
         "tasks/get" | "tasks/update" | "tasks/cancel" => {
             json::string(json::member(envelope.params?, "taskId")?)
         }
         _ => None,
-    }
+    };
+    subject.map(Cow::into_owned)
 }
 
-fn add(headers: &mut HeaderMap, name: HeaderName, value: String) {
-    if let Ok(value) = HeaderValue::try_from(value) {
-        headers.insert(name, value);
-    }
+fn add(headers: &mut HeaderMap, name: HeaderName, value: Option<String>) {
+    headers.extend(value.and_then(|value| Some((name, HeaderValue::try_from(value).ok()?))));
 }
 
 #[cfg(test)]
@@ -108,8 +148,8 @@ mod tests {
             id: Some(HeaderValue::from_static("s1")),
             version: Some(HeaderValue::from_static("2025-06-18")),
         };
-        let headers =
-            headers(&Frame::read(message.as_bytes()), &session, &MirroredParams::default());
+        let head = MessageHead::of(&Frame::read(message.as_bytes()));
+        let headers = head.headers(&session, &MirroredParams::default(), message.as_bytes());
         let wanted = [SESSION, VERSION, METHOD, NAME];
         let show = |name| Some(format!("{name}={}", headers.get(&name)?.to_str().ok()?));
         wanted.into_iter().filter_map(show).collect()

@@ -63,7 +63,11 @@ impl ProxyExchange {
         match (kind, data) {
             (_, None) => Ok(event_without_message(piece, transparent)),
             (SseEventKind::Message, Some(data)) => {
-                self.forward_message_event(piece, data, terminated, transparent)
+                if data.trim_ascii().is_empty() && transparent.is_none() {
+                    return Ok(OutboundBytes::event_without_data(piece));
+                }
+                let frame = self.proxy.shared_session.read(data);
+                self.forward_message_event(piece, &frame, terminated, transparent)
             }
             (SseEventKind::Endpoint, Some(data)) => {
                 Ok(self.forward_endpoint_event(piece, data, transparent))
@@ -78,17 +82,14 @@ impl ProxyExchange {
     fn forward_message_event(
         &mut self,
         piece: &SsePiece,
-        data: &[u8],
+        frame: &Frame<'_>,
         terminated: bool,
         transparent: Option<UnenforcedProof>,
     ) -> Result<OutboundBytes, SessionStoppedError> {
-        if data.trim_ascii().is_empty() && transparent.is_none() {
-            return Ok(OutboundBytes::event_without_data(piece));
-        }
-        self.learn_tools(data);
+        self.learn_tools(frame);
         let (lane, how) = (self.lane(), (self.is_resumption(), terminated));
         let GateResult { disposition, outgoing } =
-            self.proxy.shared_session.receive_from_server(lane, data, how)?;
+            self.proxy.shared_session.receive_from_server(lane, frame, how)?;
         let mut to_client = self.send_server_part(outgoing);
         match (disposition, transparent) {
             (Disposition::Forward(message), Some(transparent)) if !message.is_replaced() => {
@@ -115,7 +116,7 @@ impl ProxyExchange {
         terminated: bool,
         transparent: Option<UnenforcedProof>,
     ) -> Result<OutboundBytes, SessionStoppedError> {
-        let frame = Frame::read(data);
+        let frame = self.proxy.shared_session.read(data);
         let governed = self.proxy.shared_session.is_governed();
         // Enforced: nothing passes under a name that only most parsers respect.
         if transparent.is_none() {
@@ -125,7 +126,7 @@ impl ProxyExchange {
             return Ok(OutboundBytes::event_without_data(piece));
         }
         if governed && is_message(&frame) {
-            return self.forward_message_event(piece, data, terminated, transparent);
+            return self.forward_message_event(piece, &frame, terminated, transparent);
         }
         Ok(event_without_message(piece, transparent))
     }
@@ -143,7 +144,7 @@ impl ProxyExchange {
 
     /// Whether the client resumes a stream.
     fn is_resumption(&self) -> bool {
-        self.request_body.is_none() && self.headers.contains_key(LAST_EVENT_ID)
+        self.client_message.is_none() && self.headers.contains_key(LAST_EVENT_ID)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The lane of an exchange, and its cleanup.
 
 use http::Response;
-use tapegate_core::frame::{self, Frame, FrameBody};
+use tapegate_core::frame::{self, Frame, FrameBody, MessageKind, find_envelope};
 use tapegate_core::lines::OversizeMessage;
 use tapegate_core::relay::{CODE_TOO_LARGE, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
@@ -11,6 +11,30 @@ use super::super::shared_session::SessionStoppedError;
 use super::super::{OutboundBytes, ReplyBody};
 use super::{ExchangeScope, ProxyExchange, is_message};
 use crate::recorded_session::OutgoingMessage;
+
+/// What an exchange keeps of the client's message until it has its reply.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ClientMessage {
+    /// The raw ids in it.
+    pub(super) ids: Vec<Vec<u8>>,
+    /// Whether it contains a request.
+    pub(super) has_request: bool,
+    /// Whether it asks for the server's tools.
+    pub(super) lists_tools: bool,
+}
+
+impl ClientMessage {
+    pub(super) fn of(frame: &Frame<'_>) -> Self {
+        let mut message = Self::default();
+        find_envelope(frame, |envelope| {
+            message.ids.extend(envelope.id.map(<[u8]>::to_vec));
+            message.has_request |= envelope.kind() == MessageKind::Request;
+            message.lists_tools |= envelope.is_method("tools/list");
+            None::<()>
+        });
+        message
+    }
+}
 
 impl ProxyExchange {
     /// The lane of a message that is about to be recorded, which may open a session.
@@ -97,17 +121,13 @@ impl ProxyExchange {
         &mut self,
         reason: Option<&str>,
     ) -> Result<Vec<PermittedMessage<'static>>, SessionStoppedError> {
-        let request_body = self.request_body.take();
+        let message = self.client_message.take();
         // Without a message, nothing waits here. On a legacy stream, everything in the lane does.
-        let Some(lane) = self.lane.filter(|_| request_body.is_some() || self.answers_all) else {
+        let Some(lane) = self.lane.filter(|_| message.is_some() || self.answers_all) else {
             return Ok(Vec::new());
         };
-        let event = RelayEvent::Dismissed {
-            lane,
-            asker: Side::Client,
-            bytes: request_body.as_deref(),
-            reason,
-        };
+        let (asker, ids) = (Side::Client, message.as_ref().map(|message| &message.ids[..]));
+        let event = RelayEvent::Dismissed { lane, asker, ids, reason };
         let outgoing = self.proxy.shared_session.feed_and_commit(event)?;
         Ok(outgoing.into_iter().map(|outgoing| outgoing.message.into_owned()).collect())
     }

@@ -16,6 +16,7 @@ use super::super::request_check::{self, RequestHead, RequestRejection, RequestRo
 use super::super::request_headers::RequestHeaders;
 use super::super::shared_session::{GateResult, SessionStoppedError};
 use super::super::{OutboundBytes, ReplyBody, headers};
+use super::exchange::ClientMessage;
 use super::{PlainBody, ProxyExchange};
 use crate::recorded_session::{Disposition, OutgoingMessage};
 
@@ -83,7 +84,7 @@ impl ProxyExchange {
         let governed = self.proxy.shared_session.is_governed();
         let read = ReadBody::new(&parts.headers, &body);
         let text = read.text();
-        let frame = Frame::read(text);
+        let frame = self.proxy.shared_session.read(text);
         let carries = match governed {
             true => !body.is_empty() && (self.carries_messages(&frame) || may_be_message(&frame)),
             false => parts.method == Method::POST && self.carries_messages(&frame),
@@ -97,11 +98,11 @@ impl ProxyExchange {
                 return Disposition::Refuse(Box::new(refused));
             }
             // Before the message is judged: a call that cannot be held would be refused.
-            self.proxy.shared_session.wait_for_hold_capacity_in(lane, text).await;
+            self.proxy.shared_session.wait_for_hold_capacity_in(lane, &frame).await;
         }
         // Kept from here on, so that a broken exchange can answer the requests in it.
-        self.request_body = Some(read.shared_text());
-        let judged = self.proxy.shared_session.receive(lane, Side::Client, text);
+        self.client_message = Some(ClientMessage::of(&frame));
+        let judged = self.proxy.shared_session.receive(lane, Side::Client, &frame);
         let GateResult { disposition, outgoing } = match judged {
             Ok(judged) => judged,
             Err(stopped) => return Disposition::Refuse(Box::new(refusal(stopped))),
@@ -110,7 +111,7 @@ impl ProxyExchange {
             Disposition::Forward(message) if message.is_replaced() => {
                 // The new body is not compressed.
                 parts.headers.remove(CONTENT_ENCODING);
-                self.request_body = Some(Bytes::copy_from_slice(message.bytes()));
+                self.client_message = Some(ClientMessage::of(&message.frame()));
                 Disposition::Forward(OutboundBytes::message(message))
             }
             // Send exactly the bytes that were evaluated: others may decompress differently.
@@ -124,7 +125,7 @@ impl ProxyExchange {
                 Disposition::Forward(OutboundBytes::unchanged(message, &read))
             }
             Disposition::Refuse(()) => {
-                Disposition::Refuse(Box::new(self.refusal_reply(parts, outgoing)))
+                Disposition::Refuse(Box::new(self.refusal_reply(parts, &frame, outgoing)))
             }
             Disposition::Hold(hold_id) => {
                 // A held call is sent as the text that the gate has read.
@@ -164,9 +165,11 @@ impl ProxyExchange {
     fn refusal_reply(
         &mut self,
         parts: &Parts,
+        frame: &Frame<'_>,
         outgoing: Vec<OutgoingMessage<'_>>,
     ) -> Response<ReplyBody> {
-        let request_body = self.request_body.take().unwrap_or_default();
+        // Nothing was sent, so there is nothing to dismiss later.
+        self.client_message = None;
         let mut answers = Vec::new();
         for OutgoingMessage { to, message, .. } in outgoing {
             match to {
@@ -176,7 +179,7 @@ impl ProxyExchange {
         }
         match answers.is_empty() {
             false => self.own_answer_reply(&RequestHeaders::read(&parts.headers), answers),
-            true => reply_without_answer(&Frame::read(&request_body)),
+            true => reply_without_answer(frame),
         }
     }
 

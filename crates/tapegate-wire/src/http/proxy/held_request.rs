@@ -8,10 +8,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, StatusCode};
-use tapegate_core::frame::{self, Frame, FrameBody};
 use tapegate_core::gate::HoldId;
 use tapegate_core::relay::{CODE_GONE, OwnMessage};
 use tokio::sync::mpsc;
@@ -22,6 +20,7 @@ use super::super::request_headers::RequestHeaders;
 use super::super::shared_session::{HoldUpdate, HoldWaiter};
 use super::super::{OutboundBytes, ReplyBody, headers};
 use super::ProxyExchange;
+use super::exchange::ClientMessage;
 use super::gated_request::accepted_reply;
 
 /// How long a decision may take before a client that accepts events gets a stream.
@@ -138,16 +137,16 @@ impl ProxyExchange {
         match word {
             HoldUpdate::Send(message) => {
                 // The gate may have rewritten the call while it was held.
-                self.request_body = Some(Bytes::copy_from_slice(message.bytes()));
+                self.client_message = Some(ClientMessage::of(&message.frame()));
                 self.send_to_completion(parts, OutboundBytes::message(message)).await
             }
             HoldUpdate::Answer(message) => {
                 // The relay has ended this request, so the exchange must not dismiss it again.
-                self.request_body = None;
+                self.client_message = None;
                 self.own_answer_reply(&RequestHeaders::read(&parts.headers), vec![message])
             }
             HoldUpdate::Tell(_) | HoldUpdate::Over => {
-                self.request_body = None;
+                self.client_message = None;
                 accepted_reply()
             }
         }
@@ -168,7 +167,7 @@ impl ProxyExchange {
                 self.send_on_legacy_stream(OutboundBytes::event(&message, None));
             }
             HoldUpdate::Send(message) => {
-                self.request_body = Some(Bytes::copy_from_slice(message.bytes()));
+                self.client_message = Some(ClientMessage::of(&message.frame()));
                 let (proxy, lane) = (Rc::clone(&self.proxy), self.lane());
                 let response =
                     self.send_to_completion(parts, OutboundBytes::message(message)).await;
@@ -198,8 +197,8 @@ async fn hold_with_keepalive(mut hold: HeldExchange, to: mpsc::Sender<OutboundBy
         }
     };
     // Read before `settle`, which takes the exchange.
-    let request_body =
-        hold.going_on.as_ref().and_then(|(exchange, _)| exchange.request_body.clone());
+    let client_message =
+        hold.going_on.as_ref().and_then(|(exchange, _)| exchange.client_message.clone());
     let Some(response) = hold.settle(word).await else { return };
     let (parts, mut body) = response.into_parts();
     if headers::is_type(&parts.headers, "text/event-stream") {
@@ -213,19 +212,9 @@ async fn hold_with_keepalive(mut hold: HeldExchange, to: mpsc::Sender<OutboundBy
         to.send(event).await.ok();
     } else if parts.status != StatusCode::ACCEPTED {
         let message_text = format!("the MCP server's reply ({}) has no answer", parts.status);
-        for id in request_ids(&request_body.unwrap_or_default()) {
+        for id in client_message.unwrap_or_default().ids {
             let message = OwnMessage::error(&id, CODE_GONE, &message_text).into();
             to.send(OutboundBytes::event(&message, None)).await.ok();
         }
     }
-}
-
-/// The raw ids of the requests.
-fn request_ids(request_body: &[u8]) -> Vec<Vec<u8>> {
-    let frame = Frame::read(request_body);
-    let frames = match frame.body() {
-        FrameBody::Batch => frame::elements(request_body),
-        _ => vec![frame],
-    };
-    frames.iter().filter_map(|one| one.envelope()?.id.map(<[u8]>::to_vec)).collect()
 }

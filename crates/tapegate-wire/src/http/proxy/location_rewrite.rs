@@ -18,7 +18,7 @@ impl ProxyExchange {
     /// Refuses a redirect of messages or streams away from the server, and learns alternative
     /// endpoint paths at the server.
     pub(super) fn check_redirect(&mut self, headers: &HeaderMap) -> Option<Response<ReplyBody>> {
-        if self.route != RequestRoute::Endpoint && self.request_body.is_none() {
+        if self.route != RequestRoute::Endpoint && self.client_message.is_none() {
             // A login may redirect anywhere.
             return None;
         }

@@ -39,8 +39,8 @@ struct OwnRequestSender {
 }
 
 /// The id and method of a request.
-pub(super) fn request(text: &[u8]) -> Option<(Vec<u8>, String)> {
-    let frame = Frame::read(text);
+pub(super) fn request(message: &PermittedMessage<'_>) -> Option<(Vec<u8>, String)> {
+    let frame = message.frame();
     let envelope = frame.envelope().filter(|envelope| envelope.kind() == MessageKind::Request)?;
     Some((envelope.id?.to_vec(), envelope.method?.decode().into_owned()))
 }
@@ -76,7 +76,7 @@ impl OwnRequestSender {
     async fn run(self, message: PermittedMessage<'static>) {
         let mut next = Some(message);
         while let Some(message) = next.take() {
-            let Some((id, method)) = request(message.bytes()) else { return };
+            let Some((id, method)) = request(&message) else { return };
             match self.exchange(&id, &method, message).await {
                 Ok(then) => next = then,
                 Err(reason) => return self.report_failure(&id, &reason),
@@ -132,8 +132,9 @@ impl OwnRequestSender {
             Err(error) => return Err(error.to_string()),
         };
         let text = headers::decompress_for_reading(&parts.headers, &body);
-        if is_answer_to(&text, id) {
-            return self.receive_answer(&text);
+        let frame = self.proxy.shared_session.read(&text);
+        if is_answer_to(&frame, id) {
+            return self.receive_answer(&frame);
         }
         match parts.status {
             // The answer arrives on the stream of a legacy session.
@@ -159,8 +160,9 @@ impl OwnRequestSender {
                 };
                 // An event without data is a keep-alive or an id.
                 let Some(data) = piece.data.filter(|data| !data.is_empty()) else { continue };
-                if is_answer_to(&data, id) {
-                    return self.receive_answer(&data);
+                let frame = self.proxy.shared_session.read(&data);
+                if is_answer_to(&frame, id) {
+                    return self.receive_answer(&frame);
                 }
                 // The client must not see replies to a request that it did not make.
                 let (lane, from, delivered) = (self.lane, Side::Server, false);
@@ -176,7 +178,10 @@ impl OwnRequestSender {
     }
 
     /// Feeds an answer to the relay; returns the next request to send.
-    fn receive_answer(&self, answer: &[u8]) -> Result<Option<PermittedMessage<'static>>, String> {
+    fn receive_answer(
+        &self,
+        answer: &Frame<'_>,
+    ) -> Result<Option<PermittedMessage<'static>>, String> {
         let heard = self.proxy.shared_session.receive_from_server(self.lane, answer, (false, true));
         let GateResult { outgoing: outgoing_messages, .. } =
             heard.map_err(|stopped: SessionStoppedError| stopped.to_string())?;
@@ -185,9 +190,8 @@ impl OwnRequestSender {
     }
 }
 
-/// Whether a text answers the request with this id.
-fn is_answer_to(text: &[u8], id: &[u8]) -> bool {
-    let frame = Frame::read(text);
+/// Whether a message answers the request with this id.
+fn is_answer_to(frame: &Frame<'_>, id: &[u8]) -> bool {
     let envelope = frame
         .envelope()
         .filter(|envelope| matches!(envelope.kind(), MessageKind::Response | MessageKind::Error));

@@ -56,7 +56,7 @@ impl ProxyExchange {
             let stream = EventStream::new(self, body);
             return Response::from_parts(parts, ReplyBody::stream(stream));
         }
-        let carries_messages = self.request_body.is_some() || kind == ReplyKind::Json;
+        let carries_messages = self.client_message.is_some() || kind == ReplyKind::Json;
         // At the endpoint, clients may read any reply as a message.
         let may_carry =
             self.route == RequestRoute::Endpoint && self.proxy.shared_session.is_governed();
@@ -139,7 +139,7 @@ impl ProxyExchange {
         }
         let read = ReadBody::new(&parts.headers, &body);
         let text = read.text();
-        let frame = Frame::read(text);
+        let frame = self.proxy.shared_session.read(text);
         // Plain texts such as "Accepted", which legacy servers reply to a POST, are not recorded.
         let json = headers::is_type(&parts.headers, "application/json");
         let pleasantry = parts.status.is_success() && !json;
@@ -152,8 +152,8 @@ impl ProxyExchange {
         let mut is_masked = false;
         let (body, is_new) = if judged {
             let lane = self.lane();
-            self.learn_tools(text);
-            let judged = self.proxy.shared_session.receive(lane, Side::Server, text);
+            self.learn_tools(&frame);
+            let judged = self.proxy.shared_session.receive(lane, Side::Server, &frame);
             let Ok(GateResult { disposition, outgoing: outgoing_messages }) = judged else {
                 return headers::refusal(503, &SessionStoppedError.to_string());
             };
@@ -216,31 +216,19 @@ impl ProxyExchange {
         }
         // The body of an acceptance is not read as an answer.
         let accepts = self.older || parts.status == StatusCode::ACCEPTED;
-        (parts.status.is_success() && !accepts && self.has_request())
+        let has_request = || self.client_message.as_ref().is_some_and(|one| one.has_request);
+        (parts.status.is_success() && !accepts && has_request())
             || names_any(frame.bytes(), &["jsonrpc", "method", "result"])
     }
 
-    /// Whether the client's message contains a request.
-    fn has_request(&self) -> bool {
-        let request_frame = self.request_body.as_deref().map(Frame::read);
-        let envelopes =
-            request_frame.map(|request_frame| envelopes(&request_frame)).unwrap_or_default();
-        envelopes.iter().any(|envelope| envelope.kind() == MessageKind::Request)
-    }
-
     /// Learns from a tool list which arguments are mirrored in headers.
-    pub(super) fn learn_tools(&self, text: &[u8]) {
-        let request_frame = self.request_body.as_deref().map(Frame::read);
-        let lists = |request_frame: &Frame<'_>| {
-            envelopes(request_frame).iter().any(|envelope| envelope.is_method("tools/list"))
-        };
+    pub(super) fn learn_tools(&self, frame: &Frame<'_>) {
+        let lists = self.client_message.as_ref().is_some_and(|message| message.lists_tools);
         // On a legacy stream the request is not known here, so every answer is looked at.
-        if !self.proxy.shared_session.is_governed()
-            || !(self.answers_all || request_frame.as_ref().is_some_and(lists))
-        {
+        if !self.proxy.shared_session.is_governed() || !(self.answers_all || lists) {
             return;
         }
-        for envelope in envelopes(&Frame::read(text)) {
+        for envelope in envelopes(frame) {
             if let Some(result) = envelope.result {
                 self.proxy.params.borrow_mut().learn_tools(result);
             }
@@ -293,7 +281,7 @@ impl ProxyExchange {
 
     /// Sends our own message to the server as the client would: by a POST in the same session.
     pub(super) fn post_own_message(&mut self, message: PermittedMessage<'_>) {
-        if own_requests::request(message.bytes()).is_some() {
+        if own_requests::request(&message).is_some() {
             return self.send_own_request(message.into_owned());
         }
         let body = OutboundBytes::message(message);

@@ -29,7 +29,7 @@ impl ProxyExchange {
         body: OutboundBytes,
     ) -> Response<ReplyBody> {
         // Nothing was recorded as sent, so the request may end with its client.
-        if self.request_body.is_none() {
+        if self.client_message.is_none() {
             return self.send(parts, body).await;
         }
         // Dropped with this future when the client leaves.
@@ -149,7 +149,7 @@ impl ProxyExchange {
             RequestRoute::Login(_) => true,
             RequestRoute::Endpoint if self.announced_path => false,
             RequestRoute::Endpoint => {
-                (self.request_body.is_none() && !is_read) || parts.uri.query().is_some()
+                (self.client_message.is_none() && !is_read) || parts.uri.query().is_some()
             }
             RequestRoute::Metadata | RequestRoute::Unknown => false,
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tapegate_core::frame::{Frame, FrameBody, MessageKind, each_element};
+use tapegate_core::frame::{Envelope, Frame, MessageKind, find_envelope};
 use tapegate_core::gate::HoldId;
 use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
@@ -67,10 +67,10 @@ impl SharedSession {
         HoldWaiter { shared_session: Rc::clone(self), number }
     }
 
-    /// If `bytes` contain a request, waits until another call of this session may be held. Other
+    /// If `frame` contains a request, waits until another call of this session may be held. Other
     /// sessions are not affected.
-    pub(crate) async fn wait_for_hold_capacity_in(&self, lane: Lane, bytes: &[u8]) {
-        while self.recording.borrow().is_full_for(lane) && contains_request(bytes) {
+    pub(crate) async fn wait_for_hold_capacity_in(&self, lane: Lane, frame: &Frame<'_>) {
+        while self.recording.borrow().is_full_for(lane) && contains_request(frame) {
             self.unheld.notified().await;
         }
     }
@@ -143,16 +143,10 @@ impl SharedSession {
     }
 }
 
-/// Whether a text contains a request.
-fn contains_request(bytes: &[u8]) -> bool {
-    let frame = Frame::read(bytes);
-    let is_request = |one: &Frame<'_>| {
-        one.envelope().is_some_and(|envelope| envelope.kind() == MessageKind::Request)
-    };
-    match frame.body() {
-        FrameBody::Batch => each_element(bytes).any(|one| is_request(&one)),
-        _ => is_request(&frame),
-    }
+/// Whether a message or batch contains a request.
+pub(crate) fn contains_request(frame: &Frame<'_>) -> bool {
+    let is_request = |envelope: &Envelope<'_>| envelope.kind() == MessageKind::Request;
+    find_envelope(frame, |envelope| is_request(envelope).then_some(())).is_some()
 }
 
 impl HoldWaiters {

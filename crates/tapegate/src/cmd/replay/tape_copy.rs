@@ -90,7 +90,8 @@ pub(super) fn finish(
             mono_ns: now.mono_ns.saturating_add(since.saturating_mul(1000)),
         };
         let provenance = Provenance { ours: slot.ours, latency_us: slot.latency_us };
-        let event = RelayEvent::Played { lane, from, bytes, resumed, provenance };
+        let frame = &session.read(bytes);
+        let event = RelayEvent::Played { lane, from, frame, resumed, provenance };
         session.feed(at, event, &mut |_| {});
         fed += 1;
         // Nothing is sent here, so entries may be written together; memory stays bounded.

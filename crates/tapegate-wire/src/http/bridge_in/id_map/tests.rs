@@ -10,13 +10,13 @@ use super::*;
 use crate::http::request_headers::RequestHeaders;
 
 /// A message permitted by a relay without a gate.
-fn permitted(text: &[u8]) -> PermittedMessage<'_> {
-    let (lane, from, bytes, terminated) = (Lane::ONLY, Side::Client, text, true);
-    let event = RelayEvent::Received { lane, from, bytes, terminated };
+fn permitted(text: &[u8]) -> PermittedMessage<'static> {
+    let (lane, from, frame, terminated) = (Lane::ONLY, Side::Client, &Frame::read(text), true);
+    let event = RelayEvent::Received { lane, from, frame, terminated };
     let mut message = None;
     Relay::default().handle(Timestamp::default(), event, &mut PermitAllGate, &mut |action| {
         if let RelayAction::Forward { message: forwarded, .. } = action {
-            message = Some(forwarded);
+            message = Some(forwarded.into_owned());
         }
     });
     message.expect("it is forwarded")
