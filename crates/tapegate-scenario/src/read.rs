@@ -14,18 +14,14 @@ mod server;
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use tapegate_core::json::Number;
-
-use crate::amount;
 use crate::behavior;
 use crate::expect::Expectation;
 use crate::finding::Findings;
 use crate::generate::Generator;
 use crate::load::{self, FilePasses, ScenarioLimits};
-use crate::model::{Behavior, Scenario, UnknownMethods};
+use crate::model::{Behavior, Scenario};
 use crate::node::{Node, NodeKey, NodeValue};
-use crate::shape::Table;
-use crate::shape::language;
+use crate::shape::{TableFields, language};
 use crate::template::{InterpolationMode, JsonTemplate};
 
 /// Reads a scenario; `None` if it is not a map.
@@ -62,11 +58,6 @@ impl ScenarioReader<'_> {
         let at = TableFields::new(node, &language::SCENARIO);
         let (server, capabilities) = self.server(&at);
         let (baseline, phases) = self.states(&at, capabilities);
-        let unknown_methods = match at.text("unknown_methods") {
-            Some("error") => UnknownMethods::Error,
-            Some("drop") => UnknownMethods::Drop,
-            _ => UnknownMethods::Ignore,
-        };
         let methods = self.methods(&at);
         let expect = self.with_step("expect", |reader| {
             let list = at.list("expect");
@@ -80,7 +71,7 @@ impl ScenarioReader<'_> {
             server,
             baseline,
             phases,
-            unknown_methods,
+            unknown_methods: at.choice("unknown_methods").unwrap_or_default(),
             methods,
             logging: server::read_logging(&at),
             expect,
@@ -175,63 +166,5 @@ impl ScenarioReader<'_> {
                 Rc::new(behavior::read(node, &how, reader.findings))
             }),
         )
-    }
-}
-
-/// A map and the table of its keys.
-#[derive(Clone, Copy)]
-struct TableFields<'n> {
-    node: &'n Node,
-    table: &'static Table,
-}
-
-impl<'n> TableFields<'n> {
-    fn new(node: &'n Node, table: &'static Table) -> Self {
-        Self { node, table }
-    }
-
-    /// The value of a key, in any of its spellings.
-    fn get(&self, name: &str) -> Option<&'n Node> {
-        let entry = self.table.entry(name);
-        debug_assert!(entry.is_some(), "{} has no {name}", self.table.name);
-        let entries = self.node.as_map()?;
-        entries
-            .iter()
-            .find(|(key, _)| entry.is_some_and(|entry| entry.has_name(&key.name)))
-            .map(|(_, n)| n)
-    }
-
-    /// The map under a key.
-    fn map(&self, name: &str, table: &'static Table) -> Option<TableFields<'n>> {
-        self.get(name)
-            .filter(|node| node.as_map().is_some())
-            .map(|node| TableFields::new(node, table))
-    }
-
-    /// The elements of the list under a key; empty if there is no list.
-    fn list(&self, name: &str) -> &'n [Node] {
-        self.get(name).and_then(Node::as_list).unwrap_or_default()
-    }
-
-    fn text(&self, name: &str) -> Option<&'n str> {
-        self.get(name)?.as_text()
-    }
-
-    fn flag(&self, name: &str) -> Option<bool> {
-        match self.get(name)?.value {
-            NodeValue::Bool(yes) => Some(yes),
-            _ => None,
-        }
-    }
-
-    fn whole_number(&self, name: &str) -> Option<u64> {
-        match &self.get(name)?.value {
-            NodeValue::Number(text) => Number::read(text.as_bytes()).as_u64(),
-            _ => None,
-        }
-    }
-
-    fn duration_ns(&self, name: &str) -> Option<u64> {
-        amount::duration_ns(self.get(name)?).ok()
     }
 }

@@ -6,6 +6,7 @@
 /// The tables.
 pub mod language;
 mod strict;
+mod table_fields;
 
 use tapegate_yaml::shape::schema::SchemaInfo;
 pub use tapegate_yaml::shape::{
@@ -17,6 +18,7 @@ use crate::finding::Findings;
 use crate::node::Node;
 
 pub use strict::report_own_keys;
+pub(crate) use table_fields::TableFields;
 
 /// Keys that are valid only next to a directive.
 const STRAYS: StrayKeys = &[("override", "`override` needs `$include`, which is missing")];

@@ -1,6 +1,7 @@
 //! Reading expectations from a scenario.
 
 use tapegate_core::json::path::JsonPath;
+use tapegate_yaml::choice::WordChoice;
 
 use super::expectation_test::ExpectationTest;
 use super::{Expectation, ExpectationRule, ExpectationSeverity, MessagePattern};
@@ -127,12 +128,8 @@ fn text(node: &Node, key: &str, findings: &mut Findings) -> Option<String> {
 fn severity(node: &Node, findings: &mut Findings) -> ExpectationSeverity {
     let Some(value) = node.get("severity") else { return ExpectationSeverity::default() };
     let word = value.as_text().unwrap_or_default();
-    ExpectationSeverity::ALL.into_iter().find(|grade| grade.as_str() == word).unwrap_or_else(|| {
-        let message = unknown_name_message(
-            "severity",
-            word,
-            &ExpectationSeverity::ALL.map(ExpectationSeverity::as_str),
-        );
+    ExpectationSeverity::from_word(word).unwrap_or_else(|| {
+        let message = unknown_name_message("severity", word, ExpectationSeverity::WORDS);
         findings.with_step("severity", |findings| findings.error(value.spot, message));
         ExpectationSeverity::default()
     })

@@ -1,9 +1,9 @@
 //! Reads the actions that a server takes on its own.
 
-use super::{ScenarioReader, TableFields};
+use super::ScenarioReader;
 use crate::model::ScenarioAction;
 use crate::node::{Node, NodeValue};
-use crate::shape::language;
+use crate::shape::{TableFields, language};
 use crate::template::Template;
 
 /// The default timeout of a request to the client.

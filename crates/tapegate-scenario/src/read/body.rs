@@ -2,8 +2,9 @@
 //!
 //! Keys keep the order in which they were written, and no unintended key is sent.
 
-use super::{ScenarioReader, TableFields};
+use super::ScenarioReader;
 use crate::node::{Node, NodeKey, NodeValue, Spot};
+use crate::shape::TableFields;
 
 pub(super) enum ResultKind {
     /// That of `tools/call`.

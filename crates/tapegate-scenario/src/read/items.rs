@@ -6,7 +6,7 @@ use tapegate_core::json;
 
 use super::body::ResultKind;
 use super::response::{self, ResponseTables};
-use super::{ScenarioReader, TableFields, server};
+use super::{ScenarioReader, server};
 use crate::expect::Expectation;
 use crate::generate::Generator;
 use crate::model::{
@@ -14,7 +14,7 @@ use crate::model::{
     UnknownMethods,
 };
 use crate::node::{Node, NodeValue, Spot};
-use crate::shape::{Table, language};
+use crate::shape::{Table, TableFields, language};
 
 /// The properties of a kind of item.
 pub(super) struct ItemKindInfo {

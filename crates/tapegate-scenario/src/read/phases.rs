@@ -6,13 +6,11 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::items::{ItemKindInfo, KINDS};
-use super::{ScenarioReader, TableFields, capabilities};
-use crate::model::{
-    ItemKind, OnTimeout, Phase, PhaseAdvance, PhaseEvent, PhaseState, ScenarioItem,
-};
+use super::{ScenarioReader, capabilities};
+use crate::model::{ItemKind, Phase, PhaseAdvance, PhaseEvent, PhaseState, ScenarioItem};
 use crate::node::{Node, Spot};
 use crate::request_matcher::RequestMatcher;
-use crate::shape::{language, nearest_name};
+use crate::shape::{TableFields, language, nearest_name};
 
 /// Identifiers of items.
 type ItemNames = HashSet<(ItemKind, String)>;
@@ -286,10 +284,7 @@ impl ScenarioReader<'_> {
             matching,
             after_ns: at.duration_ns("after"),
             timeout_ns: at.duration_ns("timeout"),
-            on_timeout: match at.text("on_timeout") {
-                Some("abort") => OnTimeout::Abort,
-                _ => OnTimeout::Advance,
-            },
+            on_timeout: at.choice("on_timeout").unwrap_or_default(),
         }
     }
 

@@ -2,15 +2,15 @@
 
 use std::rc::Rc;
 
+use super::ScenarioReader;
 use super::body::{ResultKind, new_member};
-use super::{ScenarioReader, TableFields};
 use crate::model::{
-    AnswerSource, HandlerKind, ItemResponse, OnSequenceEnd, ReplyOutcome, ReplySequence,
+    AnswerSource, HandlerKind, HandlerType, ItemResponse, ReplyOutcome, ReplySequence,
     ResponseBranch, ResponseHandler, ScenarioReply,
 };
 use crate::node::{Node, NodeValue};
 use crate::request_matcher::RequestMatcher;
-use crate::shape::{Table, language};
+use crate::shape::{Table, TableFields, language};
 
 /// The tables for the answers of one kind of item.
 pub(super) struct ResponseTables {
@@ -190,11 +190,7 @@ impl ScenarioReader<'_> {
         body: &ResultKind,
         tables: &ResponseTables,
     ) -> AnswerSource {
-        let exhausted = match at.text("on_exhausted") {
-            Some("cycle") => OnSequenceEnd::Cycle,
-            Some("error") => OnSequenceEnd::Error,
-            _ => OnSequenceEnd::Last,
-        };
+        let exhausted = at.choice("on_exhausted").unwrap_or_default();
         let list = node.as_list().unwrap_or_default();
         if node.as_list().is_some_and(<[Node]>::is_empty) {
             self.with_step("sequence", |reader| {
@@ -261,8 +257,8 @@ impl ScenarioReader<'_> {
             };
             entries.iter().filter_map(pair).collect::<Vec<_>>()
         };
-        let (kind, needed) = if at.text("type") == Some("command") {
-            let argv = at.list("cmd").iter().filter_map(Node::as_text).map(str::to_owned).collect();
+        let (kind, needed) = if at.choice("type") == Some(HandlerType::Command) {
+            let argv = at.texts("cmd");
             let folder = at.text("working_dir").map(str::to_owned);
             (HandlerKind::Command { argv, env: pairs("env"), folder }, "cmd")
         } else {
