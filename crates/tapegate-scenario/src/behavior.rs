@@ -6,6 +6,7 @@
 
 mod effects;
 
+use tapegate_yaml::choice::WordChoice;
 use tapegate_yaml::word_choices;
 
 use crate::field::to_usize;
@@ -37,15 +38,15 @@ word_choices! {
 
 /// The settings for reading a behaviour.
 #[derive(Debug, Clone, Copy)]
-pub struct BehaviorContext {
+pub(crate) struct BehaviorContext {
     /// The limits of generated payloads.
-    pub limits: GeneratorLimits,
+    pub(crate) limits: GeneratorLimits,
     /// Whether params may contain `${…}`.
-    pub interpolate: InterpolationMode,
+    pub(crate) interpolate: InterpolationMode,
 }
 
 /// Reads the value of `behavior`.
-pub fn read(node: &Node, how: &BehaviorContext, findings: &mut Findings) -> Behavior {
+pub(crate) fn read(node: &Node, how: &BehaviorContext, findings: &mut Findings) -> Behavior {
     let at = TableFields::new(node, &language::BEHAVIOR);
     let delivery = match at.map("delivery", &language::DELIVERY) {
         Some(inside) => findings.with_step("delivery", |findings| {
@@ -60,6 +61,17 @@ pub fn read(node: &Node, how: &BehaviorContext, findings: &mut Findings) -> Beha
         at.list("side_effects").iter().enumerate().filter_map(read).collect()
     });
     Behavior { delivery, side_effects, on_cancel: at.choice("on_cancel").unwrap_or_default() }
+}
+
+/// The delivery with this name, with its default settings.
+pub fn named_delivery(word: &str) -> Delivery {
+    let node = Node::text(word);
+    let at = TableFields::new(&node, &language::DELIVERY);
+    let how = BehaviorContext {
+        limits: GeneratorLimits::default(),
+        interpolate: InterpolationMode::None,
+    };
+    read_delivery(WordChoice::from_word(word), &at, &how, &mut Findings::default())
 }
 
 /// Reads a delivery from its settings.

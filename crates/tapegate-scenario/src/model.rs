@@ -111,6 +111,28 @@ pub struct PhaseState {
     pub behavior: Option<Rc<Behavior>>,
 }
 
+impl PhaseState {
+    /// The items of a kind.
+    pub(crate) fn items(&self, kind: ItemKind) -> &[Rc<ScenarioItem>] {
+        match kind {
+            ItemKind::Tool => &self.tools,
+            ItemKind::Resource => &self.resources,
+            ItemKind::Template => &self.templates,
+            ItemKind::Prompt => &self.prompts,
+        }
+    }
+
+    /// The items of a kind, to be changed.
+    pub(crate) fn items_mut(&mut self, kind: ItemKind) -> &mut Vec<Rc<ScenarioItem>> {
+        match kind {
+            ItemKind::Tool => &mut self.tools,
+            ItemKind::Resource => &mut self.resources,
+            ItemKind::Template => &mut self.templates,
+            ItemKind::Prompt => &mut self.prompts,
+        }
+    }
+}
+
 /// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ItemKind {

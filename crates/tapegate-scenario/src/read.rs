@@ -11,16 +11,14 @@ mod phases;
 mod response;
 mod server;
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::behavior;
 use crate::expect::Expectation;
 use crate::finding::Findings;
-use crate::generate::Generator;
 use crate::load::{self, FilePasses, ScenarioLimits};
 use crate::model::{Behavior, Scenario};
-use crate::node::{Node, NodeKey, NodeValue};
+use crate::node::Node;
 use crate::shape::{TableFields, language};
 use crate::template::{InterpolationMode, JsonTemplate};
 
@@ -60,11 +58,7 @@ impl ScenarioReader<'_> {
         let (baseline, phases) = self.states(&at, capabilities);
         let methods = self.methods(&at);
         let expect = self.with_step("expect", |reader| {
-            let list = at.list("expect");
-            let read = |(index, node)| {
-                reader.with_index(index, |reader| Expectation::read(node, reader.findings))
-            };
-            list.iter().enumerate().filter_map(read).collect()
+            reader.each(at.list("expect"), |reader, node| Expectation::read(node, reader.findings))
         });
         Scenario {
             about: server::read_metadata(&at),
@@ -74,7 +68,7 @@ impl ScenarioReader<'_> {
             unknown_methods: at.choice("unknown_methods").unwrap_or_default(),
             methods,
             logging: server::read_logging(&at),
-            expect,
+            expect: expect.into_iter().flatten().collect(),
         }
     }
 
@@ -86,73 +80,27 @@ impl ScenarioReader<'_> {
         done
     }
 
-    /// Does some work with the index of a list element as a step in the path.
-    fn with_index<T>(&mut self, index: usize, work: impl FnOnce(&mut Self) -> T) -> T {
-        self.with_step(&format!("[{index}]"), work)
+    /// Reads the elements of a list, each with its index as a step in the path.
+    fn each<'n, T>(
+        &mut self,
+        list: &'n [Node],
+        mut read: impl FnMut(&mut Self, &'n Node) -> T,
+    ) -> Vec<T> {
+        let read =
+            |(index, node)| self.with_step(&format!("[{index}]"), |reader| read(reader, node));
+        list.iter().enumerate().map(read).collect()
     }
 
     /// Whether templates are expanded in a node. In nodes from no file, they are.
     fn interpolate(&self, node: &Node) -> InterpolationMode {
-        let passes = self.passes.get(usize::from(node.spot.file));
-        match passes {
-            Some(FilePasses { templates: false, .. }) if node.spot.line > 0 => {
-                InterpolationMode::None
-            }
-            _ => InterpolationMode::All,
-        }
+        interpolation_of(node, self.passes)
     }
 
     /// Parses a node as a JSON template; only texts from files with templates are expanded.
     fn form(&mut self, node: &Node) -> JsonTemplate {
-        let limits = self.limits.generator;
-        let mut generate = |node: &Node, findings: &mut Findings| {
-            Generator::read(node, &limits, findings).map(Rc::new)
-        };
-        let mut seen = (false, false);
-        self.find_templates(node, &mut seen);
-        let (node, interpolate) = match seen {
-            // A tree may combine files with and without templates. Its literal texts become raw
-            // JSON, which is never expanded.
-            (true, true) => (Cow::Owned(self.exact_tree(node)), InterpolationMode::All),
-            (_, true) => (Cow::Borrowed(node), InterpolationMode::None),
-            _ => (Cow::Borrowed(node), InterpolationMode::All),
-        };
-        JsonTemplate::read_with(&node, interpolate, &mut generate, self.findings)
-    }
-
-    /// Notes whether there are texts with templates, and texts without.
-    fn find_templates(&self, node: &Node, seen: &mut (bool, bool)) {
-        match &node.value {
-            NodeValue::Text(_) => match self.interpolate(node) {
-                InterpolationMode::All => seen.0 = true,
-                InterpolationMode::None => seen.1 = true,
-            },
-            NodeValue::List(elements) => {
-                elements.iter().for_each(|node| self.find_templates(node, seen))
-            }
-            NodeValue::Map(entries) => {
-                entries.iter().for_each(|(_, node)| self.find_templates(node, seen))
-            }
-            _ => {}
-        }
-    }
-
-    /// A tree in which texts without templates are raw JSON.
-    fn exact_tree(&self, node: &Node) -> Node {
-        let value = match &node.value {
-            NodeValue::Text(_) if self.interpolate(node) == InterpolationMode::None => {
-                NodeValue::Raw(String::from_utf8_lossy(&node.to_json()).into_owned())
-            }
-            NodeValue::List(elements) => {
-                NodeValue::List(elements.iter().map(|node| self.exact_tree(node)).collect())
-            }
-            NodeValue::Map(entries) => {
-                let exact = |(key, node): &(NodeKey, Node)| (key.clone(), self.exact_tree(node));
-                NodeValue::Map(entries.iter().map(exact).collect())
-            }
-            other => other.clone(),
-        };
-        Node { spot: node.spot, value }
+        let passes = self.passes;
+        let interpolate = |node: &Node| interpolation_of(node, passes);
+        JsonTemplate::read(node, &interpolate, &self.limits.generator, self.findings)
     }
 
     fn behavior(&mut self, at: &TableFields<'_>) -> Option<Rc<Behavior>> {
@@ -166,5 +114,12 @@ impl ScenarioReader<'_> {
                 Rc::new(behavior::read(node, &how, reader.findings))
             }),
         )
+    }
+}
+
+fn interpolation_of(node: &Node, passes: &[FilePasses]) -> InterpolationMode {
+    match passes.get(usize::from(node.spot.file)) {
+        Some(FilePasses { templates: false, .. }) if node.spot.line > 0 => InterpolationMode::None,
+        _ => InterpolationMode::All,
     }
 }

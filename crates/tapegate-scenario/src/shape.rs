@@ -3,6 +3,7 @@
 //! [`language`] is the single source of the keys and their values: scenarios are checked against
 //! it, and the JSON Schema and the reference are generated from it.
 
+mod item_kind;
 /// The tables.
 pub mod language;
 mod strict;
@@ -17,6 +18,7 @@ use tapegate_yaml::shape::{StrayKeys, reference as page};
 use crate::finding::Findings;
 use crate::node::Node;
 
+pub(crate) use item_kind::ResponseTables;
 pub use strict::report_own_keys;
 pub(crate) use table_fields::TableFields;
 

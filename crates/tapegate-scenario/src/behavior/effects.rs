@@ -1,13 +1,10 @@
 //! Reads side effects.
 
-use std::rc::Rc;
-
 use tapegate_yaml::word_choices;
 
 use super::{BehaviorContext, read_bounded, read_ms};
 use crate::field::{MapFields, report_expected};
 use crate::finding::Findings;
-use crate::generate::Generator;
 use crate::model::{EffectTrigger, ServerEffect, SideEffect};
 use crate::node::{Node, NodeValue};
 use crate::shape::{TableFields, language};
@@ -113,11 +110,8 @@ fn params(
     findings: &mut Findings,
 ) -> Option<JsonTemplate> {
     let params = at.get("params")?;
-    let mut generate = |node: &Node, findings: &mut Findings| {
-        Generator::read(node, &how.limits, findings).map(Rc::new)
-    };
     Some(findings.with_step("params", |findings| {
-        JsonTemplate::read_with(params, how.interpolate, &mut generate, findings)
+        JsonTemplate::read(params, &|_| how.interpolate, &how.limits, findings)
     }))
 }
 

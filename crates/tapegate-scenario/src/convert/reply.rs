@@ -7,9 +7,9 @@ use tapegate_core::json;
 use tapegate_core::tape::index::NONE;
 
 use super::tape_contents::{ClientOperation, OperationKind};
-use super::tape_listings::ListedKind;
 use super::{ConversionState, schema_fit, server_actions, server_hello, strict, tree};
 use crate::emit::{DocumentPart, MapEntry};
+use crate::model::ItemKind;
 use crate::node::{Node, NodeKey, NodeValue};
 
 /// An answer.
@@ -38,8 +38,8 @@ impl OperationKind {
     /// The members of a result that have keys of their own in an answer.
     fn members(self) -> &'static [&'static str] {
         match self {
-            Self::Item(ListedKind::Tool) => &["content", "structuredContent", "isError", "_meta"],
-            Self::Item(ListedKind::Prompt) => &["description", "messages", "_meta"],
+            Self::Item(ItemKind::Tool) => &["content", "structuredContent", "isError", "_meta"],
+            Self::Item(ItemKind::Prompt) => &["description", "messages", "_meta"],
             Self::Item(_) => &["contents", "_meta"],
             Self::Method => &[],
         }
@@ -105,7 +105,7 @@ impl ConversionState<'_, '_> {
         let frame = Frame::read(self.tape.text(&slot)?);
         let params = frame.envelope().and_then(|envelope| envelope.params).unwrap_or(b"{}");
         let arguments = match used.of {
-            OperationKind::Item(ListedKind::Tool | ListedKind::Prompt) => {
+            OperationKind::Item(ItemKind::Tool | ItemKind::Prompt) => {
                 json::member(params, "arguments")
             }
             OperationKind::Item(_) => None,

@@ -7,7 +7,7 @@ use super::Shape::{
     Any, Bool, Bytes, Choice, Duration, Either, Elsewhere, List, MapOf, Name, Number, Object,
     Table, Text, Whole, Word,
 };
-use super::{CheckedWord, Shape, TableEntry};
+use super::{CheckedWord, ResponseTables, Shape, TableEntry};
 use crate::behavior::{DeliveryType, EffectType};
 use crate::expect::ExpectationSeverity;
 use crate::generate::{AnsiSequence, Charset, GeneratorType, NestingStructure, SpamCategory};
@@ -214,7 +214,16 @@ macro_rules! varying {
 
 /// The four tables of one kind of item: response, answer of a sequence, branch, default of a branch.
 macro_rules! responses {
-    ($word:literal, $body:expr; $response:ident, $answer:ident, $branch:ident, $default:ident) => {
+    (
+        $tables:ident $word:literal, $body:expr;
+        $response:ident, $answer:ident, $branch:ident, $default:ident
+    ) => {
+        pub(crate) static $tables: ResponseTables = ResponseTables {
+            response: &$response,
+            answer: &$answer,
+            branch: &$branch,
+            default: &$default,
+        };
         table! { $response concat!($word, "_response"), Refuse, concat!("The answer for a ", $word, ".");
             ..$body;
             ..ANSWER;
@@ -244,11 +253,18 @@ macro_rules! responses {
     };
 }
 
-responses!("tool", TOOL_BODY; TOOL_RESPONSE, TOOL_ANSWER, TOOL_BRANCH, TOOL_DEFAULT);
-responses!("resource", RESOURCE_BODY;
-    RESOURCE_RESPONSE, RESOURCE_ANSWER, RESOURCE_BRANCH, RESOURCE_DEFAULT);
-responses!("prompt", PROMPT_BODY; PROMPT_RESPONSE, PROMPT_ANSWER, PROMPT_BRANCH, PROMPT_DEFAULT);
-responses!("method", &[]; METHOD_RESPONSE, METHOD_ANSWER, METHOD_BRANCH, METHOD_DEFAULT);
+responses! { TOOL_TABLES "tool", TOOL_BODY;
+    TOOL_RESPONSE, TOOL_ANSWER, TOOL_BRANCH, TOOL_DEFAULT
+}
+responses! { RESOURCE_TABLES "resource", RESOURCE_BODY;
+    RESOURCE_RESPONSE, RESOURCE_ANSWER, RESOURCE_BRANCH, RESOURCE_DEFAULT
+}
+responses! { PROMPT_TABLES "prompt", PROMPT_BODY;
+    PROMPT_RESPONSE, PROMPT_ANSWER, PROMPT_BRANCH, PROMPT_DEFAULT
+}
+responses! { METHOD_TABLES "method", &[];
+    METHOD_RESPONSE, METHOD_ANSWER, METHOD_BRANCH, METHOD_DEFAULT
+}
 
 const TEXT_OR_GENERATED: Shape = Either(&[Text, Table(&GENERATED)]);
 
