@@ -16,7 +16,7 @@ use tapegate_core::json;
 pub(crate) use access_path::{AccessStep, as_text as text_of, elements};
 pub(crate) use context::VariableValue;
 pub use context::{NamedValue, TemplateContext};
-pub(crate) use parse::{TemplateVariable, path};
+pub(crate) use parse::{ROOTS, TemplateVariable, path};
 pub use text_template::Template;
 
 use crate::finding::Findings;

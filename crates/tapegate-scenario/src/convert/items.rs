@@ -4,7 +4,6 @@ use std::io;
 
 use tapegate_core::frame::Frame;
 use tapegate_core::json;
-use tapegate_core::tape::index::NONE;
 
 use super::reply::mark_insertion_point;
 use super::tape_contents::{CallRange, ClientOperation, OperationKind, TapeContents};
@@ -177,9 +176,7 @@ impl ConversionState<'_, '_> {
     fn arguments(&mut self, uses: &[&ClientOperation]) -> io::Result<Node> {
         let mut names: Vec<String> = Vec::new();
         for ask in uses.iter().filter_map(|used| used.asks.first()) {
-            let slot = self.tape.index.entry(*ask);
-            let frame = Frame::read(self.tape.text(&slot)?);
-            let params = frame.envelope().and_then(|envelope| envelope.params).unwrap_or(b"{}");
+            let params = self.tape.params(*ask)?;
             for (name, _) in tree::members(json::member(params, "arguments").unwrap_or(b"{}")) {
                 if !names.contains(&name) {
                     names.push(name);
@@ -193,13 +190,9 @@ impl ConversionState<'_, '_> {
     /// Whether an unlisted item exists, because some use of it succeeded.
     fn has_success(&mut self, uses: &[&ClientOperation]) -> io::Result<bool> {
         for used in uses {
-            let pair = self.tape.index.entry(used.asks[0]).pair;
-            if pair == NONE {
-                continue;
-            }
-            let slot = self.tape.index.entry(pair);
-            let frame = Frame::read(self.tape.text(&slot)?);
-            if frame.envelope().is_some_and(|envelope| envelope.result.is_some()) {
+            let answer = self.tape.answer(used.asks[0])?;
+            let envelope = answer.as_ref().and_then(Frame::envelope);
+            if envelope.is_some_and(|envelope| envelope.result.is_some()) {
                 return Ok(true);
             }
         }
