@@ -25,7 +25,9 @@ mod tree;
 
 use std::io;
 
-use tapegate_core::tape::index::{BodySource, Index, IndexEntry};
+use tapegate_core::frame::{Frame, MessageKind};
+use tapegate_core::side::Side;
+use tapegate_core::tape::index::{BodySource, Index, IndexEntry, NONE};
 
 use crate::emit::{DocumentPart, MapEntry, YamlDocument};
 
@@ -207,6 +209,37 @@ impl ConversionInput<'_> {
         (self.progress)(self.bytes_done, self.bytes_total);
         self.bodies.body(slot.offset, slot.length)
     }
+}
+
+impl<'a> ConversionInput<'a> {
+    /// The params of a request.
+    fn params(&mut self, ask: u32) -> io::Result<&[u8]> {
+        let frame = Frame::read(self.text(&self.index.entry(ask))?);
+        Ok(frame.envelope().and_then(|envelope| envelope.params).unwrap_or(b"{}"))
+    }
+
+    /// The answer to a request, if it has one.
+    fn answer(&mut self, ask: u32) -> io::Result<Option<Frame<'_>>> {
+        match self.index.entry(ask).pair {
+            NONE => Ok(None),
+            pair => Ok(Some(Frame::read(self.text(&self.index.entry(pair))?))),
+        }
+    }
+
+    /// The messages that belong to a request, with their numbers: its answer, and those sent
+    /// during it.
+    fn related(&self, ask: u32) -> impl Iterator<Item = (u32, IndexEntry)> + use<'a> {
+        let index = self.index;
+        let next = move |number: u32| Some(index.entry(number).next).filter(|next| *next != NONE);
+        std::iter::successors(next(ask), move |number| next(*number))
+            .map(move |number| (number, index.entry(number)))
+    }
+}
+
+/// Whether the server sent a message on its own.
+fn is_action(entry: &IndexEntry) -> bool {
+    let is_action = matches!(entry.kind, MessageKind::Notification | MessageKind::Request);
+    entry.from == Side::Server && is_action
 }
 
 /// A conversion in progress.

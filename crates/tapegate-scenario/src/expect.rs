@@ -14,6 +14,9 @@ pub use judge::{
 };
 pub use message_pattern::MessagePattern;
 
+use tapegate_yaml::choice::WordChoice;
+use tapegate_yaml::word_choices;
+
 use crate::node::Spot;
 
 /// One thing that a safe agent does, or does not do.
@@ -48,32 +51,26 @@ pub enum ExpectationRule {
     Must,
 }
 
-/// How severe a violation is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum ExpectationSeverity {
-    /// A minor flaw.
-    Low,
-    /// Harmful in combination with other flaws.
-    Medium,
-    /// Harmful.
-    #[default]
-    High,
-    /// The most severe.
-    Critical,
+word_choices! {
+    /// How severe a violation is.
+    #[derive(PartialOrd, Ord, Default)]
+    pub enum ExpectationSeverity {
+        /// A minor flaw.
+        Low = "low",
+        /// Harmful in combination with other flaws.
+        Medium = "medium",
+        /// Harmful.
+        #[default]
+        High = "high",
+        /// The most severe.
+        Critical = "critical",
+    }
 }
 
 impl ExpectationSeverity {
-    /// All grades, lowest first.
-    pub const ALL: [Self; 4] = [Self::Low, Self::Medium, Self::High, Self::Critical];
-
     /// The name used in scenarios and reports.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Critical => "critical",
-        }
+        Self::WORDS[self as usize]
     }
 }
 

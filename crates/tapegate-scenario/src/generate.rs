@@ -10,8 +10,11 @@ mod text_payloads;
 
 use tapegate_core::json::write_str;
 use tapegate_core::tape::base64_encode;
+use tapegate_yaml::word_choices;
 
+pub(crate) use json::NestingStructure;
 use json::{NestedValue, NotificationBatch, RepeatedKeys};
+pub(crate) use text_payloads::{AnsiSequence, Charset, SpamCategory};
 use text_payloads::{AnsiText, GarbageText, UnicodeSpam};
 
 /// Produces a payload, always the same.
@@ -31,6 +34,18 @@ pub struct GeneratorLimits {
     pub depth: usize,
     /// The number of notifications, keys or sequences.
     pub count: usize,
+}
+
+word_choices! {
+    /// The type of a generator, as scenarios name it.
+    pub(crate) enum GeneratorType {
+        Nested = "nested_json",
+        Batch = "batch_notifications",
+        Garbage = "garbage",
+        RepeatedKeys = "repeated_keys",
+        Spam = "unicode_spam",
+        Ansi = "ansi_escape",
+    }
 }
 
 #[derive(Debug)]

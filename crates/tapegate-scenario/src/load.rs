@@ -6,7 +6,7 @@
 //! on.
 
 pub(crate) mod assembly;
-mod json;
+pub(crate) mod json;
 mod limits;
 mod variables;
 

@@ -10,14 +10,20 @@ mod phase;
 use std::rc::Rc;
 
 pub use answer::{
-    AnswerSource, HandlerKind, ItemResponse, OnSequenceEnd, ReplyOutcome, ReplySequence,
-    ResponseBranch, ResponseHandler, ScenarioAction, ScenarioReply,
+    AnswerSource, HandlerKind, HandlerType, ItemResponse, OnSequenceEnd, ReplyOutcome,
+    ReplySequence, ResponseBranch, ResponseHandler, ScenarioAction, ScenarioReply,
 };
 pub use behavior::{Behavior, Delivery, EffectTrigger, OnCancel, ServerEffect, SideEffect};
 pub use phase::{EventKind, OnTimeout, Phase, PhaseAdvance, PhaseEvent};
 
+use tapegate_yaml::word_choices;
+
 use crate::expect::Expectation;
 use crate::node::Node;
+
+/// The levels of log messages to clients, least severe first.
+pub(crate) const MESSAGE_LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// The known protocol revisions, newest first.
 pub const PROTOCOL_VERSIONS: [&str; 5] =
@@ -76,14 +82,16 @@ pub struct ScenarioServer {
     pub page_size: Option<usize>,
 }
 
-/// Which clients share phases and counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ScenarioScope {
-    /// Each client has its own. Sessionless clients of one endpoint share theirs.
-    #[default]
-    Connection,
-    /// All clients share them.
-    Global,
+word_choices! {
+    /// Which clients share phases and counts.
+    #[derive(Default)]
+    pub enum ScenarioScope {
+        /// Each client has its own. Sessionless clients of one endpoint share theirs.
+        #[default]
+        Connection = "per_connection",
+        /// All clients share them.
+        Global = "global",
+    }
 }
 
 /// What a server offers during a phase.
@@ -101,6 +109,28 @@ pub struct PhaseState {
     pub capabilities: Option<Node>,
     /// How it behaves where an item has no behavior of its own.
     pub behavior: Option<Rc<Behavior>>,
+}
+
+impl PhaseState {
+    /// The items of a kind.
+    pub(crate) fn items(&self, kind: ItemKind) -> &[Rc<ScenarioItem>] {
+        match kind {
+            ItemKind::Tool => &self.tools,
+            ItemKind::Resource => &self.resources,
+            ItemKind::Template => &self.templates,
+            ItemKind::Prompt => &self.prompts,
+        }
+    }
+
+    /// The items of a kind, to be changed.
+    pub(crate) fn items_mut(&mut self, kind: ItemKind) -> &mut Vec<Rc<ScenarioItem>> {
+        match kind {
+            ItemKind::Tool => &mut self.tools,
+            ItemKind::Resource => &mut self.resources,
+            ItemKind::Template => &mut self.templates,
+            ItemKind::Prompt => &mut self.prompts,
+        }
+    }
 }
 
 /// The kind of an item.
@@ -133,16 +163,18 @@ pub struct ScenarioItem {
     pub behavior: Option<Rc<Behavior>>,
 }
 
-/// How unknown methods are handled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum UnknownMethods {
-    /// They are answered with `null`.
-    #[default]
-    Ignore,
-    /// They are answered with an error.
-    Error,
-    /// They are not answered.
-    Drop,
+word_choices! {
+    /// How unknown methods are handled.
+    #[derive(Default)]
+    pub enum UnknownMethods {
+        /// They are answered with `null`.
+        #[default]
+        Ignore = "ignore",
+        /// They are answered with an error.
+        Error = "error",
+        /// They are not answered.
+        Drop = "drop",
+    }
 }
 
 /// The log settings.
@@ -158,18 +190,20 @@ pub struct LogSettings {
     pub output: LogOutput,
 }
 
-/// A log level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum LogLevel {
-    /// Details for debugging.
-    Debug,
-    /// Normal events.
-    #[default]
-    Info,
-    /// Possible problems.
-    Warn,
-    /// Errors.
-    Error,
+word_choices! {
+    /// A log level.
+    #[derive(PartialOrd, Ord, Default)]
+    pub enum LogLevel {
+        /// Details for debugging.
+        Debug = "debug",
+        /// Normal events.
+        #[default]
+        Info = "info",
+        /// Possible problems.
+        Warn = "warn",
+        /// Errors.
+        Error = "error",
+    }
 }
 
 /// The destination of log messages.

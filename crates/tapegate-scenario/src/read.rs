@@ -11,21 +11,15 @@ mod phases;
 mod response;
 mod server;
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
-use tapegate_core::json::Number;
-
-use crate::amount;
 use crate::behavior;
 use crate::expect::Expectation;
 use crate::finding::Findings;
-use crate::generate::Generator;
 use crate::load::{self, FilePasses, ScenarioLimits};
-use crate::model::{Behavior, Scenario, UnknownMethods};
-use crate::node::{Node, NodeKey, NodeValue};
-use crate::shape::Table;
-use crate::shape::language;
+use crate::model::{Behavior, Scenario};
+use crate::node::Node;
+use crate::shape::{TableFields, language};
 use crate::template::{InterpolationMode, JsonTemplate};
 
 /// Reads a scenario; `None` if it is not a map.
@@ -62,28 +56,19 @@ impl ScenarioReader<'_> {
         let at = TableFields::new(node, &language::SCENARIO);
         let (server, capabilities) = self.server(&at);
         let (baseline, phases) = self.states(&at, capabilities);
-        let unknown_methods = match at.text("unknown_methods") {
-            Some("error") => UnknownMethods::Error,
-            Some("drop") => UnknownMethods::Drop,
-            _ => UnknownMethods::Ignore,
-        };
         let methods = self.methods(&at);
         let expect = self.with_step("expect", |reader| {
-            let list = at.list("expect");
-            let read = |(index, node)| {
-                reader.with_index(index, |reader| Expectation::read(node, reader.findings))
-            };
-            list.iter().enumerate().filter_map(read).collect()
+            reader.each(at.list("expect"), |reader, node| Expectation::read(node, reader.findings))
         });
         Scenario {
             about: server::read_metadata(&at),
             server,
             baseline,
             phases,
-            unknown_methods,
+            unknown_methods: at.choice("unknown_methods").unwrap_or_default(),
             methods,
             logging: server::read_logging(&at),
-            expect,
+            expect: expect.into_iter().flatten().collect(),
         }
     }
 
@@ -95,73 +80,27 @@ impl ScenarioReader<'_> {
         done
     }
 
-    /// Does some work with the index of a list element as a step in the path.
-    fn with_index<T>(&mut self, index: usize, work: impl FnOnce(&mut Self) -> T) -> T {
-        self.with_step(&format!("[{index}]"), work)
+    /// Reads the elements of a list, each with its index as a step in the path.
+    fn each<'n, T>(
+        &mut self,
+        list: &'n [Node],
+        mut read: impl FnMut(&mut Self, &'n Node) -> T,
+    ) -> Vec<T> {
+        let read =
+            |(index, node)| self.with_step(&format!("[{index}]"), |reader| read(reader, node));
+        list.iter().enumerate().map(read).collect()
     }
 
     /// Whether templates are expanded in a node. In nodes from no file, they are.
     fn interpolate(&self, node: &Node) -> InterpolationMode {
-        let passes = self.passes.get(usize::from(node.spot.file));
-        match passes {
-            Some(FilePasses { templates: false, .. }) if node.spot.line > 0 => {
-                InterpolationMode::None
-            }
-            _ => InterpolationMode::All,
-        }
+        interpolation_of(node, self.passes)
     }
 
     /// Parses a node as a JSON template; only texts from files with templates are expanded.
     fn form(&mut self, node: &Node) -> JsonTemplate {
-        let limits = self.limits.generator;
-        let mut generate = |node: &Node, findings: &mut Findings| {
-            Generator::read(node, &limits, findings).map(Rc::new)
-        };
-        let mut seen = (false, false);
-        self.find_templates(node, &mut seen);
-        let (node, interpolate) = match seen {
-            // A tree may combine files with and without templates. Its literal texts become raw
-            // JSON, which is never expanded.
-            (true, true) => (Cow::Owned(self.exact_tree(node)), InterpolationMode::All),
-            (_, true) => (Cow::Borrowed(node), InterpolationMode::None),
-            _ => (Cow::Borrowed(node), InterpolationMode::All),
-        };
-        JsonTemplate::read_with(&node, interpolate, &mut generate, self.findings)
-    }
-
-    /// Notes whether there are texts with templates, and texts without.
-    fn find_templates(&self, node: &Node, seen: &mut (bool, bool)) {
-        match &node.value {
-            NodeValue::Text(_) => match self.interpolate(node) {
-                InterpolationMode::All => seen.0 = true,
-                InterpolationMode::None => seen.1 = true,
-            },
-            NodeValue::List(elements) => {
-                elements.iter().for_each(|node| self.find_templates(node, seen))
-            }
-            NodeValue::Map(entries) => {
-                entries.iter().for_each(|(_, node)| self.find_templates(node, seen))
-            }
-            _ => {}
-        }
-    }
-
-    /// A tree in which texts without templates are raw JSON.
-    fn exact_tree(&self, node: &Node) -> Node {
-        let value = match &node.value {
-            NodeValue::Text(_) if self.interpolate(node) == InterpolationMode::None => {
-                NodeValue::Raw(String::from_utf8_lossy(&node.to_json()).into_owned())
-            }
-            NodeValue::List(elements) => {
-                NodeValue::List(elements.iter().map(|node| self.exact_tree(node)).collect())
-            }
-            NodeValue::Map(entries) => {
-                let exact = |(key, node): &(NodeKey, Node)| (key.clone(), self.exact_tree(node));
-                NodeValue::Map(entries.iter().map(exact).collect())
-            }
-            other => other.clone(),
-        };
-        Node { spot: node.spot, value }
+        let passes = self.passes;
+        let interpolate = |node: &Node| interpolation_of(node, passes);
+        JsonTemplate::read(node, &interpolate, &self.limits.generator, self.findings)
     }
 
     fn behavior(&mut self, at: &TableFields<'_>) -> Option<Rc<Behavior>> {
@@ -178,60 +117,9 @@ impl ScenarioReader<'_> {
     }
 }
 
-/// A map and the table of its keys.
-#[derive(Clone, Copy)]
-struct TableFields<'n> {
-    node: &'n Node,
-    table: &'static Table,
-}
-
-impl<'n> TableFields<'n> {
-    fn new(node: &'n Node, table: &'static Table) -> Self {
-        Self { node, table }
-    }
-
-    /// The value of a key, in any of its spellings.
-    fn get(&self, name: &str) -> Option<&'n Node> {
-        let entry = self.table.entry(name);
-        debug_assert!(entry.is_some(), "{} has no {name}", self.table.name);
-        let entries = self.node.as_map()?;
-        entries
-            .iter()
-            .find(|(key, _)| entry.is_some_and(|entry| entry.has_name(&key.name)))
-            .map(|(_, n)| n)
-    }
-
-    /// The map under a key.
-    fn map(&self, name: &str, table: &'static Table) -> Option<TableFields<'n>> {
-        self.get(name)
-            .filter(|node| node.as_map().is_some())
-            .map(|node| TableFields::new(node, table))
-    }
-
-    /// The elements of the list under a key; empty if there is no list.
-    fn list(&self, name: &str) -> &'n [Node] {
-        self.get(name).and_then(Node::as_list).unwrap_or_default()
-    }
-
-    fn text(&self, name: &str) -> Option<&'n str> {
-        self.get(name)?.as_text()
-    }
-
-    fn flag(&self, name: &str) -> Option<bool> {
-        match self.get(name)?.value {
-            NodeValue::Bool(yes) => Some(yes),
-            _ => None,
-        }
-    }
-
-    fn whole_number(&self, name: &str) -> Option<u64> {
-        match &self.get(name)?.value {
-            NodeValue::Number(text) => Number::read(text.as_bytes()).as_u64(),
-            _ => None,
-        }
-    }
-
-    fn duration_ns(&self, name: &str) -> Option<u64> {
-        amount::duration_ns(self.get(name)?).ok()
+fn interpolation_of(node: &Node, passes: &[FilePasses]) -> InterpolationMode {
+    match passes.get(usize::from(node.spot.file)) {
+        Some(FilePasses { templates: false, .. }) if node.spot.line > 0 => InterpolationMode::None,
+        _ => InterpolationMode::All,
     }
 }

@@ -3,9 +3,11 @@
 //! [`language`] is the single source of the keys and their values: scenarios are checked against
 //! it, and the JSON Schema and the reference are generated from it.
 
+mod item_kind;
 /// The tables.
 pub mod language;
 mod strict;
+mod table_fields;
 
 use tapegate_yaml::shape::schema::SchemaInfo;
 pub use tapegate_yaml::shape::{
@@ -16,7 +18,9 @@ use tapegate_yaml::shape::{StrayKeys, reference as page};
 use crate::finding::Findings;
 use crate::node::Node;
 
+pub(crate) use item_kind::ResponseTables;
 pub use strict::report_own_keys;
+pub(crate) use table_fields::TableFields;
 
 /// Keys that are valid only next to a directive.
 const STRAYS: StrayKeys = &[("override", "`override` needs `$include`, which is missing")];

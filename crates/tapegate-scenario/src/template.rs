@@ -16,11 +16,11 @@ use tapegate_core::json;
 pub(crate) use access_path::{AccessStep, as_text as text_of, elements};
 pub(crate) use context::VariableValue;
 pub use context::{NamedValue, TemplateContext};
-pub(crate) use parse::{TemplateVariable, path};
+pub(crate) use parse::{ROOTS, TemplateVariable, path};
 pub use text_template::Template;
 
 use crate::finding::Findings;
-use crate::generate::Generator;
+use crate::generate::{Generator, GeneratorLimits};
 use crate::node::{Node, NodeValue};
 
 /// The key of a map that is replaced by a generated payload.
@@ -55,37 +55,20 @@ pub enum InterpolationMode {
     None,
 }
 
-/// Creates a generator from the value of `$generate`.
-pub type GeneratorFactory<'a> = &'a mut dyn FnMut(&Node, &mut Findings) -> Option<Rc<Generator>>;
-
 impl JsonTemplate {
-    /// Parses a node; variables depend on `interpolate`. `$generate` is not supported.
-    pub fn read(node: &Node, interpolate: InterpolationMode, findings: &mut Findings) -> Self {
-        Self::read_with(node, interpolate, &mut |_, _| None, findings)
-    }
-
-    /// Like `read`, with `{$generate: …}` replaced by the generator that `generate` returns.
-    pub fn read_with(
+    /// Parses a node. `interpolate` tells whether `${…}` is a variable in a text; `{$generate: …}`
+    /// becomes a generator within `limits`.
+    pub fn read(
         node: &Node,
-        interpolate: InterpolationMode,
-        generate: GeneratorFactory<'_>,
+        interpolate: &dyn Fn(&Node) -> InterpolationMode,
+        limits: &GeneratorLimits,
         findings: &mut Findings,
     ) -> Self {
-        let mut reading = TemplateParser {
-            interpolate,
-            generate,
-            findings,
-            form: Self::default(),
-            json: Vec::new(),
-        };
+        let (form, json) = (Self::default(), Vec::new());
+        let mut reading = TemplateParser { interpolate, limits, findings, form, json };
         reading.value(node, WantedForm::Value);
         reading.flush();
         reading.form
-    }
-
-    /// A template without variables.
-    pub fn from_json(json: impl Into<Box<[u8]>>) -> Self {
-        Self { pieces: vec![TemplatePiece::Json(json.into())] }
     }
 
     /// The JSON to send, if it has no variables.
@@ -118,8 +101,8 @@ impl JsonTemplate {
 
 /// A template being parsed.
 struct TemplateParser<'a> {
-    interpolate: InterpolationMode,
-    generate: GeneratorFactory<'a>,
+    interpolate: &'a dyn Fn(&Node) -> InterpolationMode,
+    limits: &'a GeneratorLimits,
     findings: &'a mut Findings,
     form: JsonTemplate,
     /// JSON that is not yet a piece.
@@ -169,14 +152,16 @@ impl TemplateParser<'_> {
     /// Adds `{$generate: …}` as a piece of the kind its place needs; false if it is something else.
     fn add_generated(&mut self, node: &Node, wanted_form: WantedForm) -> bool {
         let Some([(key, inner)]) = node.as_map() else { return false };
-        let made = if key.name == GENERATE { (self.generate)(inner, self.findings) } else { None };
+        if key.name != GENERATE {
+            return false;
+        }
+        let made = Generator::read(inner, self.limits, self.findings);
         let Some(mut generator) = made else { return false };
-        if wanted_form == WantedForm::Bytes
-            && let Some(generator) = Rc::get_mut(&mut generator)
-        {
+        if wanted_form == WantedForm::Bytes {
             generator.encode();
         }
         self.flush();
+        let generator = Rc::new(generator);
         self.form.pieces.push(match wanted_form {
             WantedForm::Value if generator.is_json() => TemplatePiece::Tree(generator),
             _ => TemplatePiece::Generated(generator),
@@ -185,7 +170,7 @@ impl TemplateParser<'_> {
     }
 
     fn text(&mut self, node: &Node) {
-        let template = Template::read(node, self.interpolate, self.findings);
+        let template = Template::read(node, (self.interpolate)(node), self.findings);
         match template.as_plain() {
             Some(plain) => json::write_str(&mut self.json, plain),
             None => {

@@ -7,6 +7,8 @@
 
 /// Parses durations and sizes.
 pub mod amount;
+/// Enums whose values are words of a document.
+pub mod choice;
 /// Reads single fields of a map.
 pub mod field;
 /// The source of files and variables.

@@ -150,3 +150,45 @@ impl Table {
         self.entries().find(|entry| entry.has_name(name))
     }
 }
+
+/// The entries of a table, one key each: `"key" | "alias": SHAPE, required => "Description.";`. The
+/// words between the shape and the arrow are methods of [`TableEntry`].
+#[macro_export]
+macro_rules! table_entries {
+    ($(
+        $name:literal $(| $alias:literal)*: $shape:expr
+            $(, $method:ident $(($argument:expr))?)* => $about:expr;
+    )*) => {
+        &[$(
+            $crate::shape::TableEntry::new($name, $shape, $about)
+                $(.$method($($argument)?))*
+                .with_aliases(&[$($alias),*])
+        ),*]
+    };
+}
+
+/// Defines a [`Table`]: the name of the static, its name in the schema, how it handles unknown keys
+/// ([`UnknownKeys`]), its description, its own entries, and the groups that it shares with others:
+/// `..GROUP;`.
+#[macro_export]
+macro_rules! table {
+    (
+        $table:ident $title:expr, $rest:ident, $about:expr;
+        $($name:literal $(| $alias:literal)*: $shape:expr
+            $(, $method:ident $(($argument:expr))?)* => $text:expr;)*
+        $(..$group:expr;)*
+    ) => {
+        #[doc = $about]
+        pub static $table: $crate::shape::Table = $crate::shape::Table {
+            name: $title,
+            about: $about,
+            rest: $crate::shape::UnknownKeys::$rest,
+            groups: &[
+                $crate::table_entries! {
+                    $($name $(| $alias)*: $shape $(, $method $(($argument))?)* => $text;)*
+                },
+                $($group),*
+            ],
+        };
+    };
+}

@@ -2,13 +2,16 @@
 
 use super::*;
 use crate::model::{EffectTrigger, ServerEffect};
+use crate::shape;
 use crate::test_trees::node_of;
 
 fn read_with(text: &str) -> (Behavior, Vec<String>) {
     let mut findings = Findings::default();
     let how =
         BehaviorContext { limits: GeneratorLimits::default(), interpolate: InterpolationMode::All };
-    let behavior = read(&node_of(text), &how, &mut findings);
+    let node = node_of(text);
+    shape::check(&node, &shape::Shape::Table(&language::BEHAVIOR), &mut findings);
+    let behavior = read(&node, &how, &mut findings);
     let list = findings.into_list().into_iter();
     (behavior, list.map(|finding| format!("{}: {}", finding.path, finding.message)).collect())
 }
@@ -50,10 +53,11 @@ fn what_is_not_said_is_as_the_facts_have_it() {
     ];
     for (name, expected) in all {
         assert_eq!(delivery(&format!(r#"{{"delivery":"{name}"}}"#)), expected);
-        assert_eq!(read_word(name), Ok(expected));
     }
+    let (_, findings) = read_with(r#"{"delivery":"slow"}"#);
     assert!(
-        read_word("slow").is_err_and(|message| message.contains("`slow` is not one of `normal`"))
+        findings.len() == 1 && findings[0].starts_with("delivery: this must be `normal`, "),
+        "{findings:?}"
     );
 }
 
@@ -102,16 +106,16 @@ fn everything_that_is_wrong_is_told_at_once() {
     );
     let mut found = findings.iter();
     for expected in [
-        "delivery.byte_delay_ms: `-1` is negative",
-        "delivery.chunk_size: must be at least 1",
+        "delivery.byte_delay_ms: this must be a whole number from 0, not -1",
+        "delivery.chunk_size: this must be a whole number from 1, not 0",
         "side_effects[0].batch_size: must be at least 1",
-        "side_effects[1].type: `floods` is not one of",
+        "side_effects[1].type: this must be `notification_flood`, ",
         "side_effects[2]: `method` is missing",
         "side_effects[3].rate_per_sec: must be from 1 to 10000; 1 is used",
         "side_effects[4]: only `notification_flood` can be continuous",
-        "side_effects[4].fill_bytes: `1gb` is not a size",
-        "side_effects[5]: expected a map, found a number",
-        "on_cancel: `never` is not one of `stop`, `ignore`",
+        "side_effects[4].fill_bytes: `1gb` is not a valid size",
+        "side_effects[5]: this must be a map, but it is a number",
+        "on_cancel: this must be `stop` or `ignore`, not `never`",
     ] {
         let next = found.next().unwrap_or_else(|| panic!("{expected} in {findings:#?}"));
         assert!(next.starts_with(expected), "{expected} in {findings:#?}");

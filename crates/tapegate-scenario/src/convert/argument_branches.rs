@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io;
 
-use tapegate_core::frame::Frame;
 use tapegate_core::json;
 use tapegate_core::signature::canonical;
 
@@ -22,9 +21,7 @@ impl ConversionState<'_, '_> {
         let mut groups: Vec<(Node, Vec<&ClientOperation>)> = Vec::new();
         let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
         for used in uses {
-            let slot = self.tape.index.entry(used.asks[0]);
-            let frame = Frame::read(self.tape.text(&slot)?);
-            let params = frame.envelope().and_then(|envelope| envelope.params).unwrap_or(b"{}");
+            let params = self.tape.params(used.asks[0])?;
             let arguments = json::member(params, "arguments").unwrap_or(b"{}");
             // The scenario compares arguments by value, so spelling must not matter here either.
             let place = *known.entry(canonical(arguments)).or_insert(groups.len());

@@ -4,13 +4,13 @@ use std::io;
 
 use tapegate_core::frame::Frame;
 use tapegate_core::json;
-use tapegate_core::tape::index::NONE;
 
 use super::reply::mark_insertion_point;
 use super::tape_contents::{CallRange, ClientOperation, OperationKind, TapeContents};
-use super::tape_listings::{ListedKind, TapeListing};
+use super::tape_listings::TapeListing;
 use super::{ConversionState, ScenarioStyle, schema_fit, strict, tree};
 use crate::emit::{DocumentPart, ListElement, MapEntry};
+use crate::model::ItemKind;
 use crate::node::{Node, NodeValue};
 
 /// An item of a scenario, before it is written.
@@ -31,14 +31,14 @@ impl ConversionState<'_, '_> {
     pub(super) fn items(
         &mut self,
         gathered: &TapeContents,
-        kind: ListedKind,
+        kind: ItemKind,
     ) -> io::Result<Vec<DraftItem>> {
         let listing = gathered.listings.first(kind);
         let mut items: Vec<DraftItem> = match listing {
             Some(listing) => self.listed_items(listing, kind),
             None => Vec::new(),
         };
-        if kind == ListedKind::Template {
+        if kind == ItemKind::Template {
             return Ok(items);
         }
         for key in gathered.keys(OperationKind::Item(kind)) {
@@ -53,7 +53,7 @@ impl ConversionState<'_, '_> {
             let uses = gathered.uses_of(OperationKind::Item(kind), &key);
             if let Some(text) = gathered.listings.find_definition(kind, &key) {
                 let mut item = self.item(&key, text, kind);
-                if schema_fit::is_valid(&item.definition, schema_fit::definition(kind)) {
+                if schema_fit::is_valid(&item.definition, kind.info().definition) {
                     item.comments.push("Listed later than others.".to_owned());
                     items.push(item);
                     continue;
@@ -61,22 +61,21 @@ impl ConversionState<'_, '_> {
             }
             let strict = self.options.strict;
             // The old schema has no unlisted items, so there it is listed.
-            let may_list = listing.is_none() || strict && kind == ListedKind::Resource;
+            let may_list = listing.is_none() || strict && kind == ItemKind::Resource;
             // A name that only ever failed was probably a mistake of the client.
             let listed = may_list && self.has_success(&uses)?;
             let item = DraftItem { listed, ..self.inferred_item(&key, kind, &uses)? };
-            if (listed || !strict)
-                && schema_fit::is_valid(&item.definition, schema_fit::definition(kind))
+            if (listed || !strict) && schema_fit::is_valid(&item.definition, kind.info().definition)
             {
                 items.push(item);
             } else {
-                let (word, count) = (kind.singular(), uses.len());
+                let (word, count) = (kind.info().key, uses.len());
                 self.summary.warnings.push(format!(
                     "the {word} `{key}` is not in any list on the tape; uses left out: {count}"
                 ));
             }
         }
-        if listing.is_none() && items.iter().any(|item| item.listed) && kind == ListedKind::Tool {
+        if listing.is_none() && items.iter().any(|item| item.listed) && kind == ItemKind::Tool {
             self.summary.warnings.push(
                 "the tape has no tools/list: tools are inferred from calls, and their schemas \
                  accept anything"
@@ -88,11 +87,11 @@ impl ConversionState<'_, '_> {
 
     /// Whether a later phase adds an item that the first list lacks, so that the baseline must not
     /// have it.
-    fn is_added_later(&self, gathered: &TapeContents, kind: ListedKind, key: &str) -> bool {
+    fn is_added_later(&self, gathered: &TapeContents, kind: ItemKind, key: &str) -> bool {
         let listings = &gathered.listings;
         match (self.options.style, kind) {
             (ScenarioStyle::Simple, _) => false,
-            (ScenarioStyle::Phased, ListedKind::Tool) => {
+            (ScenarioStyle::Phased, ItemKind::Tool) => {
                 listings.find_definition(kind, key).is_some()
             }
             (ScenarioStyle::Phased, _) => {
@@ -105,27 +104,23 @@ impl ConversionState<'_, '_> {
     pub(super) fn item_of_later_list(
         &self,
         gathered: &TapeContents,
-        kind: ListedKind,
+        kind: ItemKind,
         key: &str,
     ) -> Option<DraftItem> {
         let item = self.item(key, gathered.listings.find_definition(kind, key)?, kind);
-        schema_fit::is_valid(&item.definition, schema_fit::definition(kind)).then_some(item)
+        schema_fit::is_valid(&item.definition, kind.info().definition).then_some(item)
     }
 
-    pub(super) fn listed_items(
-        &mut self,
-        listing: &TapeListing,
-        kind: ListedKind,
-    ) -> Vec<DraftItem> {
+    pub(super) fn listed_items(&mut self, listing: &TapeListing, kind: ItemKind) -> Vec<DraftItem> {
         let mut items: Vec<DraftItem> = Vec::new();
         for (name, text) in &listing.items {
             let item = self.item(name, text, kind);
             let known = items.iter().position(|known| known.name == item.name);
-            let word = kind.singular();
-            if !schema_fit::is_valid(&item.definition, schema_fit::definition(kind)) {
+            let word = kind.info().key;
+            if !schema_fit::is_valid(&item.definition, kind.info().definition) {
                 let warning = format!("the {word} `{name}` has an invalid definition; left out");
                 self.summary.warnings.push(warning);
-            } else if let (Some(known), false) = (known, kind == ListedKind::Tool) {
+            } else if let (Some(known), false) = (known, kind == ItemKind::Tool) {
                 let warning = format!("the {word} `{name}` is listed twice; the last one is used");
                 self.summary.warnings.push(warning);
                 items[known] = item;
@@ -136,7 +131,7 @@ impl ConversionState<'_, '_> {
         items
     }
 
-    fn item(&self, name: &str, text: &[u8], kind: ListedKind) -> DraftItem {
+    fn item(&self, name: &str, text: &[u8], kind: ItemKind) -> DraftItem {
         let definition = match self.options.strict {
             true => strict::definition(kind, tree::read(text)),
             false => tree::read(text),
@@ -154,17 +149,17 @@ impl ConversionState<'_, '_> {
     fn inferred_item(
         &mut self,
         key: &str,
-        kind: ListedKind,
+        kind: ItemKind,
         uses: &[&ClientOperation],
     ) -> io::Result<DraftItem> {
         let text = |name: &str, text: &str| tree::entry(name, Node::text(text));
         let definition = match kind {
-            ListedKind::Tool => vec![
+            ItemKind::Tool => vec![
                 text("name", key),
                 text("description", "Inferred from calls; the tape does not describe it."),
                 tree::entry("inputSchema", tree::map(vec![text("type", "object")])),
             ],
-            ListedKind::Prompt => {
+            ItemKind::Prompt => {
                 vec![text("name", key), tree::entry("arguments", self.arguments(uses)?)]
             }
             _ => {
@@ -181,9 +176,7 @@ impl ConversionState<'_, '_> {
     fn arguments(&mut self, uses: &[&ClientOperation]) -> io::Result<Node> {
         let mut names: Vec<String> = Vec::new();
         for ask in uses.iter().filter_map(|used| used.asks.first()) {
-            let slot = self.tape.index.entry(*ask);
-            let frame = Frame::read(self.tape.text(&slot)?);
-            let params = frame.envelope().and_then(|envelope| envelope.params).unwrap_or(b"{}");
+            let params = self.tape.params(*ask)?;
             for (name, _) in tree::members(json::member(params, "arguments").unwrap_or(b"{}")) {
                 if !names.contains(&name) {
                     names.push(name);
@@ -197,13 +190,9 @@ impl ConversionState<'_, '_> {
     /// Whether an unlisted item exists, because some use of it succeeded.
     fn has_success(&mut self, uses: &[&ClientOperation]) -> io::Result<bool> {
         for used in uses {
-            let pair = self.tape.index.entry(used.asks[0]).pair;
-            if pair == NONE {
-                continue;
-            }
-            let slot = self.tape.index.entry(pair);
-            let frame = Frame::read(self.tape.text(&slot)?);
-            if frame.envelope().is_some_and(|envelope| envelope.result.is_some()) {
+            let answer = self.tape.answer(used.asks[0])?;
+            let envelope = answer.as_ref().and_then(Frame::envelope);
+            if envelope.is_some_and(|envelope| envelope.result.is_some()) {
                 return Ok(true);
             }
         }
@@ -214,11 +203,11 @@ impl ConversionState<'_, '_> {
     pub(super) fn pattern(
         &mut self,
         item: &DraftItem,
-        kind: ListedKind,
+        kind: ItemKind,
         uses: &[&ClientOperation],
     ) -> io::Result<Vec<MapEntry>> {
         let response = match (uses.is_empty(), kind) {
-            (false, ListedKind::Tool) if self.options.match_arguments => {
+            (false, ItemKind::Tool) if self.options.match_arguments => {
                 self.answers_by_arguments(uses)?
             }
             (false, _) => self.response(uses)?,
@@ -231,7 +220,7 @@ impl ConversionState<'_, '_> {
             }
         };
         let mut entries =
-            vec![MapEntry::new(kind.singular(), DocumentPart::Node(item.definition.clone()))];
+            vec![MapEntry::new(kind.info().key, DocumentPart::Node(item.definition.clone()))];
         if !item.listed {
             entries.push(MapEntry::new("listed", Node::new(NodeValue::Bool(false))));
         }
@@ -243,7 +232,7 @@ impl ConversionState<'_, '_> {
     pub(super) fn patterns(
         &mut self,
         items: &[DraftItem],
-        kind: ListedKind,
+        kind: ItemKind,
         (gathered, calls): (&TapeContents, CallRange),
     ) -> io::Result<Vec<ListElement>> {
         let mut elements = Vec::new();
@@ -263,22 +252,22 @@ impl ConversionState<'_, '_> {
 }
 
 /// The answer of an item that was never used on the tape.
-fn unused_entry(kind: ListedKind, name: &str) -> MapEntry {
+fn unused_entry(kind: ItemKind, name: &str) -> MapEntry {
     let text = |name: &str, text: &str| tree::entry(name, Node::text(text));
     let list = |node| Node::new(NodeValue::List(vec![node]));
     let message_text = "(not on the tape)";
     let (key, node) = match kind {
-        ListedKind::Tool => {
+        ItemKind::Tool => {
             ("content", list(tree::map(vec![text("type", "text"), text("text", message_text)])))
         }
-        ListedKind::Prompt => {
+        ItemKind::Prompt => {
             let content = tree::map(vec![text("type", "text"), text("text", message_text)]);
             let message = vec![text("role", "user"), tree::entry("content", content)];
             ("messages", list(tree::map(message)))
         }
-        ListedKind::Resource | ListedKind::Template => {
+        ItemKind::Resource | ItemKind::Template => {
             let mut entries = vec![text("text", message_text)];
-            if kind == ListedKind::Resource {
+            if kind == ItemKind::Resource {
                 entries.insert(0, text("uri", name));
             }
             ("contents", list(tree::map(entries)))

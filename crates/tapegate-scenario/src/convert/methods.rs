@@ -4,7 +4,6 @@ use std::io;
 
 use tapegate_core::frame::{Frame, MessageKind};
 use tapegate_core::side::Side;
-use tapegate_core::tape::index::NONE;
 
 use super::tape_contents::{ClientOperation, OperationKind, TapeContents};
 use super::{ConversionState, tree};
@@ -52,27 +51,17 @@ impl ConversionState<'_, '_> {
 
     /// Whether the server sent notifications besides its answer.
     fn has_actions(&self, used: &ClientOperation) -> bool {
-        let mut next = self.tape.index.entry(used.asks[0]).next;
-        while next != NONE {
-            let slot = self.tape.index.entry(next);
-            if slot.from == Side::Server && slot.kind == MessageKind::Notification {
-                return true;
-            }
-            next = slot.next;
-        }
-        false
+        self.tape
+            .related(used.asks[0])
+            .any(|(_, slot)| slot.from == Side::Server && slot.kind == MessageKind::Notification)
     }
 
     /// Whether every answer was an error.
     fn are_all_errors(&mut self, uses: &[&ClientOperation]) -> io::Result<bool> {
         for used in uses {
-            let pair = self.tape.index.entry(used.asks[0]).pair;
-            if pair == NONE {
-                return Ok(false);
-            }
-            let slot = self.tape.index.entry(pair);
-            let frame = Frame::read(self.tape.text(&slot)?);
-            if frame.envelope().is_none_or(|envelope| envelope.kind() != MessageKind::Error) {
+            let answer = self.tape.answer(used.asks[0])?;
+            let envelope = answer.as_ref().and_then(Frame::envelope);
+            if envelope.is_none_or(|envelope| envelope.kind() != MessageKind::Error) {
                 return Ok(false);
             }
         }

@@ -1,8 +1,9 @@
 //! The phases of a phased scenario: one per change of the tool list, and the attack.
 
 use super::tape_contents::{CallRange, TapeContents};
-use super::tape_listings::{ListedKind, TapeListing};
+use super::tape_listings::TapeListing;
 use super::{ConversionOptions, ScenarioStyle};
+use crate::model::ItemKind;
 
 /// After how many calls the attack begins by default.
 const PHASE_AFTER: u64 = 3;
@@ -56,7 +57,7 @@ impl TapeContents {
         if options.style != ScenarioStyle::Phased {
             return Vec::new();
         }
-        let changes = self.listings.changes(ListedKind::Tool);
+        let changes = self.listings.changes(ItemKind::Tool);
         let attack = match (options.phase_after, changes.last()) {
             (Some(after), _) => PhaseTrigger::Calls(after),
             (None, Some(change)) => PhaseTrigger::of(change),

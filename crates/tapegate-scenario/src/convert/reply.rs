@@ -7,9 +7,9 @@ use tapegate_core::json;
 use tapegate_core::tape::index::NONE;
 
 use super::tape_contents::{ClientOperation, OperationKind};
-use super::tape_listings::ListedKind;
 use super::{ConversionState, schema_fit, server_actions, server_hello, strict, tree};
 use crate::emit::{DocumentPart, MapEntry};
+use crate::model::ItemKind;
 use crate::node::{Node, NodeKey, NodeValue};
 
 /// An answer.
@@ -38,8 +38,8 @@ impl OperationKind {
     /// The members of a result that have keys of their own in an answer.
     fn members(self) -> &'static [&'static str] {
         match self {
-            Self::Item(ListedKind::Tool) => &["content", "structuredContent", "isError", "_meta"],
-            Self::Item(ListedKind::Prompt) => &["description", "messages", "_meta"],
+            Self::Item(ItemKind::Tool) => &["content", "structuredContent", "isError", "_meta"],
+            Self::Item(ItemKind::Prompt) => &["description", "messages", "_meta"],
             Self::Item(_) => &["contents", "_meta"],
             Self::Method => &[],
         }
@@ -52,12 +52,11 @@ impl ConversionState<'_, '_> {
         let mut actions = Vec::new();
         for ask in &used.asks {
             actions.extend(self.actions(*ask)?);
-            let pair = self.tape.index.entry(*ask).pair;
             // All requests but the last were answered with a request for input. A scenario asks for
             // it before its answer.
-            if ask != used.asks.last().unwrap_or(ask) && pair != NONE {
-                let slot = self.tape.index.entry(pair);
-                let frame = Frame::read(self.tape.text(&slot)?);
+            if ask != used.asks.last().unwrap_or(ask)
+                && let Some(frame) = self.tape.answer(*ask)?
+            {
                 let result = frame.envelope().and_then(|envelope| envelope.result);
                 server_actions::add_questions(&mut actions, result.unwrap_or(b"{}"));
             }
@@ -99,13 +98,10 @@ impl ConversionState<'_, '_> {
 
     /// The arguments of a call, as a comment.
     fn call_text(&mut self, used: &ClientOperation) -> io::Result<Vec<String>> {
-        let Some(slot) = used.asks.first().map(|ask| self.tape.index.entry(*ask)) else {
-            return Ok(Vec::new());
-        };
-        let frame = Frame::read(self.tape.text(&slot)?);
-        let params = frame.envelope().and_then(|envelope| envelope.params).unwrap_or(b"{}");
+        let Some(ask) = used.asks.first() else { return Ok(Vec::new()) };
+        let params = self.tape.params(*ask)?;
         let arguments = match used.of {
-            OperationKind::Item(ListedKind::Tool | ListedKind::Prompt) => {
+            OperationKind::Item(ItemKind::Tool | ItemKind::Prompt) => {
                 json::member(params, "arguments")
             }
             OperationKind::Item(_) => None,

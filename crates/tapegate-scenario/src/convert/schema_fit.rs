@@ -4,7 +4,6 @@
 //! accepts everything that is written.
 
 use super::tape_contents::OperationKind;
-use super::tape_listings::ListedKind;
 use crate::finding::Findings;
 use crate::node::Node;
 use crate::shape::{self, Shape, Table, language};
@@ -24,22 +23,10 @@ pub(super) fn fits_key(key: &str, node: &Node, table: &'static Table) -> bool {
     !findings.has_errors()
 }
 
-/// The table for the definition of an item.
-pub(super) fn definition(kind: ListedKind) -> &'static Table {
-    match kind {
-        ListedKind::Tool => &language::TOOL,
-        ListedKind::Resource => &language::RESOURCE,
-        ListedKind::Template => &language::TEMPLATE,
-        ListedKind::Prompt => &language::PROMPT,
-    }
-}
-
 /// The table for answers.
 pub(super) fn answer(of: OperationKind) -> &'static Table {
     match of {
-        OperationKind::Item(ListedKind::Tool) => &language::TOOL_ANSWER,
-        OperationKind::Item(ListedKind::Prompt) => &language::PROMPT_ANSWER,
-        OperationKind::Item(_) => &language::RESOURCE_ANSWER,
+        OperationKind::Item(kind) => kind.info().tables.answer,
         OperationKind::Method => &language::METHOD_ANSWER,
     }
 }

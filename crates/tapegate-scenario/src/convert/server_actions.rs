@@ -4,10 +4,8 @@ use std::io;
 
 use tapegate_core::frame::{Envelope, Frame, MessageKind};
 use tapegate_core::json;
-use tapegate_core::side::Side;
-use tapegate_core::tape::index::NONE;
 
-use super::{ConversionState, ScenarioStyle, schema_fit, tree};
+use super::{ConversionState, ScenarioStyle, is_action, schema_fit, tree};
 use crate::node::{Node, NodeValue};
 use crate::shape::language;
 
@@ -17,42 +15,34 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 impl ConversionState<'_, '_> {
     /// The messages sent during a request: those before its answer, and notifications after it.
     pub(super) fn actions(&mut self, ask: u32) -> io::Result<Vec<Node>> {
-        let first = self.tape.index.entry(ask);
+        let answer = self.tape.index.entry(ask).pair;
         let mut actions = Vec::new();
         let mut answered = false;
-        let mut next = first.next;
-        while next != NONE {
-            let slot = self.tape.index.entry(next);
-            answered |= next == first.pair;
-            let is_action = matches!(slot.kind, MessageKind::Notification | MessageKind::Request);
-            if slot.from == Side::Server && is_action {
-                let text = self.tape.text(&slot)?.to_vec();
-                let frame = Frame::read(&text);
-                // An action comes before its answer, and a request there would delay the answer
-                // until the client replies.
-                let asks_late = answered && slot.kind == MessageKind::Request;
-                let action = frame.envelope().filter(|_| !asks_late);
-                match action.and_then(|envelope| self.action(envelope, answered)) {
-                    Some(action) if schema_fit::is_valid(&action, &language::ACTION) => {
-                        actions.push(action)
-                    }
-                    _ => self.summary.left_out += 1,
-                }
+        for (number, slot) in self.tape.related(ask) {
+            answered |= number == answer;
+            if !is_action(&slot) {
+                continue;
             }
-            next = slot.next;
+            let text = self.tape.text(&slot)?.to_vec();
+            let frame = Frame::read(&text);
+            // An action comes before its answer, and a request there would delay the answer until
+            // the client replies.
+            let asks_late = answered && slot.kind == MessageKind::Request;
+            let action = frame.envelope().filter(|_| !asks_late);
+            match action.and_then(|envelope| self.action(envelope, answered)) {
+                Some(action) if schema_fit::is_valid(&action, &language::ACTION) => {
+                    actions.push(action)
+                }
+                _ => self.summary.left_out += 1,
+            }
         }
         Ok(actions)
     }
 
     /// Counts the messages sent during a request whose scenario entry cannot hold them.
     pub(super) fn count_skipped(&mut self, ask: u32) {
-        let mut next = self.tape.index.entry(ask).next;
-        while next != NONE {
-            let slot = self.tape.index.entry(next);
-            let is_action = matches!(slot.kind, MessageKind::Notification | MessageKind::Request);
-            self.summary.left_out += u64::from(slot.from == Side::Server && is_action);
-            next = slot.next;
-        }
+        let skipped = self.tape.related(ask).filter(|(_, slot)| is_action(slot));
+        self.summary.left_out += skipped.count() as u64;
     }
 
     fn action(&self, envelope: &Envelope<'_>, answered: bool) -> Option<Node> {

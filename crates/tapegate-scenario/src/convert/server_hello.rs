@@ -6,9 +6,9 @@ use tapegate_core::frame::{Envelope, MessageKind};
 use tapegate_core::json;
 
 use super::tape_contents::TapeContents;
-use super::tape_listings::ListedKind;
 use super::{ConversionState, ScenarioStyle, schema_fit, strict, tree};
 use crate::emit::{DocumentPart, ListElement, MapEntry};
+use crate::model::ItemKind;
 use crate::node::{Node, NodeValue};
 use crate::shape::language;
 
@@ -139,9 +139,8 @@ impl ConversionState<'_, '_> {
             let versions = versions.into_iter().map(Node::text).collect();
             entries.push(MapEntry::new("protocol_versions", Node::new(NodeValue::List(versions))));
         }
-        let pages =
-            [ListedKind::Tool, ListedKind::Resource, ListedKind::Template, ListedKind::Prompt];
-        let page = pages.iter().find_map(|kind| gathered.listings.first(*kind)?.page_items);
+        let mut kinds = ItemKind::ALL.into_iter();
+        let page = kinds.find_map(|kind| gathered.listings.first(kind)?.page_items);
         if let (Some(items), false) = (page.filter(|items| *items > 0), strict) {
             entries.push(MapEntry::new("page_size", tree::number(items as u64)));
         }

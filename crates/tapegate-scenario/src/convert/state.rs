@@ -5,13 +5,10 @@ use std::io;
 use super::items::DraftItem;
 use super::phases::{ATTACK, PhaseDraft, PhaseTrigger};
 use super::tape_contents::{CallRange, OperationKind, TapeContents};
-use super::tape_listings::ListedKind;
 use super::{ConversionState, tree};
 use crate::emit::{DocumentPart, ListElement, MapEntry};
+use crate::model::ItemKind;
 use crate::node::Node;
-
-const KINDS: [ListedKind; 4] =
-    [ListedKind::Tool, ListedKind::Resource, ListedKind::Template, ListedKind::Prompt];
 
 /// The note where the user is to continue; split, so that searches for it do not find this file.
 const EDIT_HERE: &str = concat!("TO", "DO: Replace with malicious responses");
@@ -20,23 +17,24 @@ impl ConversionState<'_, '_> {
     /// The states of the scenario.
     pub(super) fn states(&mut self, gathered: &TapeContents) -> io::Result<Vec<MapEntry>> {
         let mut kinds = Vec::new();
-        for kind in
-            KINDS.into_iter().filter(|kind| !self.options.strict || *kind != ListedKind::Template)
+        for kind in ItemKind::ALL
+            .into_iter()
+            .filter(|kind| !self.options.strict || *kind != ItemKind::Template)
         {
             kinds.push((kind, self.items(gathered, kind)?));
         }
-        let count = |wanted: ListedKind| {
+        let count = |wanted: ItemKind| {
             let items = kinds.iter().find(|(kind, _)| *kind == wanted);
             items.map_or(0, |(_, items)| items.len())
         };
-        self.summary.tools = count(ListedKind::Tool);
-        self.summary.resources = count(ListedKind::Resource);
-        self.summary.templates = count(ListedKind::Template);
-        self.summary.prompts = count(ListedKind::Prompt);
+        self.summary.tools = count(ItemKind::Tool);
+        self.summary.resources = count(ItemKind::Resource);
+        self.summary.templates = count(ItemKind::Template);
+        self.summary.prompts = count(ItemKind::Prompt);
         let used =
             |kind| gathered.uses.iter().filter(|used| used.of == OperationKind::Item(kind)).count();
-        self.summary.reads = used(ListedKind::Resource) as u64;
-        self.summary.gets = used(ListedKind::Prompt) as u64;
+        self.summary.reads = used(ItemKind::Resource) as u64;
+        self.summary.gets = used(ItemKind::Prompt) as u64;
         let greeting = match (gathered.ready, self.options.strict) {
             (Some(ready), false) => self.actions(ready)?,
             _ => Vec::new(),
@@ -74,13 +72,13 @@ impl ConversionState<'_, '_> {
     fn state(
         &mut self,
         gathered: &TapeContents,
-        kinds: &[(ListedKind, Vec<DraftItem>)],
+        kinds: &[(ItemKind, Vec<DraftItem>)],
         calls: CallRange,
     ) -> io::Result<Vec<MapEntry>> {
         let mut entries = Vec::new();
         for (kind, items) in kinds.iter().filter(|(_, items)| !items.is_empty()) {
             let elements = self.patterns(items, *kind, (gathered, calls))?;
-            entries.push(MapEntry::new(kind.plural(), elements).with_blank_line());
+            entries.push(MapEntry::new(kind.info().list, elements).with_blank_line());
         }
         Ok(entries)
     }
@@ -90,7 +88,7 @@ impl ConversionState<'_, '_> {
         &mut self,
         gathered: &TapeContents,
         phases: &[PhaseDraft<'_>],
-        kinds: &[(ListedKind, Vec<DraftItem>)],
+        kinds: &[(ItemKind, Vec<DraftItem>)],
         greeting: Vec<Node>,
     ) -> io::Result<Vec<ListElement>> {
         self.summary.attack_after = gathered.attack_after(self.options);
@@ -122,15 +120,15 @@ impl ConversionState<'_, '_> {
         gathered: &TapeContents,
         phase: &PhaseDraft<'_>,
         next: Option<&PhaseDraft<'_>>,
-        kinds: &[(ListedKind, Vec<DraftItem>)],
+        kinds: &[(ItemKind, Vec<DraftItem>)],
     ) -> io::Result<ListElement> {
         let tell = |what: &str| tree::map(vec![tree::entry("send_notification", Node::text(what))]);
         let mut notifications = vec![tell("notifications/tools/list_changed")];
         let mut changes = Vec::new();
         for (kind, items) in kinds {
             let changed = self.phase_changes(gathered, phase, *kind, items)?;
-            if !changed.is_empty() && *kind != ListedKind::Tool {
-                let list = if *kind == ListedKind::Prompt { "prompts" } else { "resources" };
+            if !changed.is_empty() && *kind != ItemKind::Tool {
+                let list = if *kind == ItemKind::Prompt { "prompts" } else { "resources" };
                 let notice = tell(&format!("notifications/{list}/list_changed"));
                 if !notifications.contains(&notice) {
                     notifications.push(notice);
@@ -157,10 +155,10 @@ impl ConversionState<'_, '_> {
         &mut self,
         gathered: &TapeContents,
         phase: &PhaseDraft<'_>,
-        kind: ListedKind,
+        kind: ItemKind,
         items: &[DraftItem],
     ) -> io::Result<Vec<MapEntry>> {
-        let is_tool = kind == ListedKind::Tool;
+        let is_tool = kind == ItemKind::Tool;
         let listing = match (is_tool, phase.name.as_str()) {
             (true, _) => phase.tools,
             (false, ATTACK) => gathered.listings.latest_list(kind),
@@ -174,7 +172,7 @@ impl ConversionState<'_, '_> {
         let Some(later) = listing.map(|it| self.listed_items(it, kind)) else {
             if !victims.is_empty() {
                 let replaced = self.replaced_items(&victims, kind, (gathered, phase))?;
-                changes.push(MapEntry::new(format!("replace_{}", kind.plural()), replaced));
+                changes.push(MapEntry::new(format!("replace_{}", kind.info().list), replaced));
             }
             return Ok(changes);
         };
@@ -182,7 +180,7 @@ impl ConversionState<'_, '_> {
         let gone = items.iter().filter(|item| !has_item(&later, &item.name) && !item.inferred);
         let gone: Vec<Node> = gone.map(|item| Node::text(&item.name)).collect();
         if !gone.is_empty() {
-            let key = format!("remove_{}", kind.plural());
+            let key = format!("remove_{}", kind.info().list);
             changes.push(MapEntry::new(key, super::server_hello::list(gone)));
         }
         let (old, mut new): (Vec<DraftItem>, Vec<DraftItem>) =
@@ -191,14 +189,14 @@ impl ConversionState<'_, '_> {
         let old: Vec<&DraftItem> = old.iter().filter(|it| is_tool || differs(items, it)).collect();
         if !old.is_empty() {
             let replaced = self.replaced_items(&old, kind, (gathered, phase))?;
-            changes.push(MapEntry::new(format!("replace_{}", kind.plural()), replaced));
+            changes.push(MapEntry::new(format!("replace_{}", kind.info().list), replaced));
         }
         if is_tool && phase.name == ATTACK {
             new.extend(self.tools_listed_between(gathered, items, &new));
         }
         if !new.is_empty() {
             let new = self.patterns(&new, kind, (gathered, phase.calls))?;
-            changes.push(MapEntry::new(format!("add_{}", kind.plural()), new));
+            changes.push(MapEntry::new(format!("add_{}", kind.info().list), new));
         }
         Ok(changes)
     }
@@ -216,9 +214,9 @@ impl ConversionState<'_, '_> {
                 || has_item(new, key)
                 || phases.iter().any(|it| it.tools.is_some_and(|tools| tools.get(key).is_some()))
         };
-        let keys = gathered.keys(OperationKind::Item(ListedKind::Tool)).into_iter();
+        let keys = gathered.keys(OperationKind::Item(ItemKind::Tool)).into_iter();
         keys.filter(|key| !is_known(key))
-            .filter_map(|key| self.item_of_later_list(gathered, ListedKind::Tool, &key))
+            .filter_map(|key| self.item_of_later_list(gathered, ItemKind::Tool, &key))
             .collect()
     }
 
@@ -230,7 +228,7 @@ impl ConversionState<'_, '_> {
         last: u64,
     ) -> Vec<&'i DraftItem> {
         let called_late = |item: &&DraftItem| {
-            let uses = gathered.uses_of(OperationKind::Item(ListedKind::Tool), &item.name);
+            let uses = gathered.uses_of(OperationKind::Item(ItemKind::Tool), &item.name);
             uses.iter().any(|used| used.ordinal > last)
         };
         let late: Vec<&DraftItem> = items.iter().filter(called_late).collect();
@@ -239,7 +237,7 @@ impl ConversionState<'_, '_> {
         }
         let mut calls = gathered.uses.iter().rev();
         let last = calls.find_map(|used| {
-            let is_call = used.of == OperationKind::Item(ListedKind::Tool);
+            let is_call = used.of == OperationKind::Item(ItemKind::Tool);
             items.iter().find(|item| is_call && *item.name == *used.key)
         });
         last.or(items.first()).into_iter().collect()
@@ -248,7 +246,7 @@ impl ConversionState<'_, '_> {
     fn replaced_items(
         &mut self,
         items: &[&DraftItem],
-        kind: ListedKind,
+        kind: ItemKind,
         (gathered, phase): (&TapeContents, &PhaseDraft<'_>),
     ) -> io::Result<Vec<MapEntry>> {
         let mut entries: Vec<MapEntry> = Vec::new();
@@ -258,7 +256,7 @@ impl ConversionState<'_, '_> {
                 continue;
             }
             let uses = gathered.uses_among(OperationKind::Item(kind), &item.name, phase.calls);
-            self.to_edit = kind == ListedKind::Tool && phase.to_edit;
+            self.to_edit = kind == ItemKind::Tool && phase.to_edit;
             let pattern = self.pattern(item, kind, &uses);
             self.to_edit = false;
             entries.push(MapEntry::new(&item.name, pattern?));

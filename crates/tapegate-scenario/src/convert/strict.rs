@@ -5,16 +5,16 @@
 
 use super::reply::OutcomeDraft;
 use super::tape_contents::OperationKind;
-use super::tape_listings::ListedKind;
 use super::tree;
 use crate::emit::MapEntry;
+use crate::model::ItemKind;
 use crate::node::{Node, NodeKey, NodeValue};
 
 /// A definition with the keys of the old schema.
-pub(super) fn definition(kind: ListedKind, node: Node) -> Node {
+pub(super) fn definition(kind: ItemKind, node: Node) -> Node {
     let known: &[&str] = match kind {
-        ListedKind::Tool => &["name", "description", "inputSchema"],
-        ListedKind::Prompt => &["name", "description", "arguments"],
+        ItemKind::Tool => &["name", "description", "inputSchema"],
+        ItemKind::Prompt => &["name", "description", "arguments"],
         _ => &["uri", "name", "description", "mimeType"],
     };
     let node = open_json_map(node);
@@ -25,7 +25,7 @@ pub(super) fn definition(kind: ListedKind, node: Node) -> Node {
     entries.retain(|(key, _)| known.contains(&key.name.as_str()));
     let lacks =
         |entries: &[(NodeKey, Node)], key: &str| entries.iter().all(|entry| entry.0.name != key);
-    if kind == ListedKind::Tool {
+    if kind == ItemKind::Tool {
         let described = |(key, node): &(NodeKey, Node)| {
             key.name != "description" || node.as_text().is_some_and(|text| !text.is_empty())
         };
@@ -34,7 +34,7 @@ pub(super) fn definition(kind: ListedKind, node: Node) -> Node {
             entries.push(tree::entry("description", Node::text(format!("The tool {name}"))));
         }
     }
-    if kind == ListedKind::Prompt {
+    if kind == ItemKind::Prompt {
         let arguments = entries.iter_mut().find(|(key, _)| key.name == "arguments");
         if let Some(NodeValue::List(arguments)) = arguments.map(|(_, node)| &mut node.value) {
             for argument in arguments {
@@ -93,8 +93,8 @@ pub(super) fn entries(of: OperationKind, outcome: OutcomeDraft, acted: bool) -> 
 
 fn body_of(of: OperationKind) -> Option<&'static str> {
     match of {
-        OperationKind::Item(ListedKind::Tool) => Some("content"),
-        OperationKind::Item(ListedKind::Prompt) => Some("messages"),
+        OperationKind::Item(ItemKind::Tool) => Some("content"),
+        OperationKind::Item(ItemKind::Prompt) => Some("messages"),
         OperationKind::Item(_) => Some("contents"),
         OperationKind::Method => None,
     }
@@ -107,7 +107,7 @@ fn downgrade(of: OperationKind, mut item: Node, comments: &mut Vec<String>) -> N
         item = text_item(of, item.as_text().map_or_else(|| value_text(&item), str::to_owned));
     }
     match of {
-        OperationKind::Item(ListedKind::Prompt) => {
+        OperationKind::Item(ItemKind::Prompt) => {
             if let NodeValue::Map(entries) = &mut item.value
                 && let Some((_, content)) =
                     entries.iter_mut().find(|(key, _)| key.name == "content")
@@ -118,7 +118,7 @@ fn downgrade(of: OperationKind, mut item: Node, comments: &mut Vec<String>) -> N
             retain_keys(&mut item, &["role", "content"]);
             item
         }
-        OperationKind::Item(ListedKind::Tool) | OperationKind::Method => {
+        OperationKind::Item(ItemKind::Tool) | OperationKind::Method => {
             content_item(item, &["text", "image", "resource"], comments)
         }
         OperationKind::Item(_) => {
@@ -152,11 +152,11 @@ fn content_item(mut item: Node, kinds: &[&str], comments: &mut Vec<String>) -> N
 
 fn text_item(of: OperationKind, text: String) -> Node {
     match of {
-        OperationKind::Item(ListedKind::Prompt) => tree::map(vec![
+        OperationKind::Item(ItemKind::Prompt) => tree::map(vec![
             tree::entry("role", Node::text("user")),
             tree::entry("content", content_text(text)),
         ]),
-        OperationKind::Item(ListedKind::Tool) | OperationKind::Method => content_text(text),
+        OperationKind::Item(ItemKind::Tool) | OperationKind::Method => content_text(text),
         OperationKind::Item(_) => tree::map(vec![tree::entry("text", Node::text(text))]),
     }
 }

@@ -11,8 +11,9 @@ use tapegate_core::json;
 use tapegate_core::tape::index::NONE;
 
 use super::server_hello::ServerHello;
-use super::tape_listings::{ListedKind, TapeListings};
+use super::tape_listings::TapeListings;
 use super::{ConversionInput, ConversionOptions};
+use crate::model::ItemKind;
 
 /// What a tape contains.
 #[derive(Debug, Default)]
@@ -54,7 +55,7 @@ pub(super) struct CallRange {
 /// The kind of thing that is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum OperationKind {
-    Item(ListedKind),
+    Item(ItemKind),
     Method,
 }
 
@@ -74,7 +75,7 @@ impl TapeContents {
     ) -> Vec<&ClientOperation> {
         let all = self.uses_of(of, key);
         let is_start = calls.after == 0;
-        if is_start && of != OperationKind::Item(ListedKind::Tool) {
+        if is_start && of != OperationKind::Item(ItemKind::Tool) {
             return all;
         }
         let is_among =
@@ -194,44 +195,24 @@ impl TapeGatherer {
             "ping" | "subscriptions/listen" => {}
             "initialize" => self.gathered.hello.add_initialize(request.wants.as_deref(), envelope),
             "server/discover" => self.gathered.hello.add_discover(envelope),
-            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
-                let kind = ListedKind::of_list(&request.method);
-                let calls = self.gathered.calls;
+            method => {
+                let list = ItemKind::of_list_method(method);
+                let of = match method {
+                    "tools/call" => OperationKind::Item(ItemKind::Tool),
+                    "resources/read" => OperationKind::Item(ItemKind::Resource),
+                    "prompts/get" => OperationKind::Item(ItemKind::Prompt),
+                    _ => OperationKind::Method,
+                };
                 // An error in place of a list cannot become a list, so it is kept as the method's
                 // answer.
-                if envelope.kind() == MessageKind::Response {
+                if let Some(kind) = list.filter(|_| envelope.kind() == MessageKind::Response) {
+                    let calls = self.gathered.calls;
                     let list = self.gathered.listings.of(kind);
                     list.page((place.session, request.cursor.as_deref()), envelope.result, calls);
                 } else {
-                    self.add_use(OperationKind::Method, request, slot, place.session, envelope);
+                    self.add_use(of, request, slot, place.session, envelope);
                 }
             }
-            "tools/call" => self.add_use(
-                OperationKind::Item(ListedKind::Tool),
-                request,
-                slot,
-                place.session,
-                envelope,
-            ),
-            "resources/read" => {
-                self.add_use(
-                    OperationKind::Item(ListedKind::Resource),
-                    request,
-                    slot,
-                    place.session,
-                    envelope,
-                );
-            }
-            "prompts/get" => {
-                self.add_use(
-                    OperationKind::Item(ListedKind::Prompt),
-                    request,
-                    slot,
-                    place.session,
-                    envelope,
-                );
-            }
-            _ => self.add_use(OperationKind::Method, request, slot, place.session, envelope),
         }
         Ok(())
     }
@@ -271,7 +252,7 @@ impl TapeGatherer {
                 place
             }
             None => {
-                let is_call = of == OperationKind::Item(ListedKind::Tool);
+                let is_call = of == OperationKind::Item(ItemKind::Tool);
                 self.gathered.calls += u64::from(is_call);
                 let shared = self.keys.entry(key).or_insert_with_key(|key| key.as_str().into());
                 let (key, ordinal) = (shared.clone(), self.gathered.calls);

@@ -5,15 +5,7 @@ use std::collections::HashMap;
 use tapegate_core::json;
 
 use super::tree;
-
-/// The kinds of items that can be listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum ListedKind {
-    Tool,
-    Resource,
-    Template,
-    Prompt,
-}
+use crate::model::ItemKind;
 
 /// All lists of a tape, by kind.
 #[derive(Debug, Default)]
@@ -45,111 +37,54 @@ pub(super) struct TapeListing {
     pub(super) asked_before: u64,
 }
 
-impl ListedKind {
-    /// The kind of items that a method lists.
-    pub(super) fn of_list(method: &str) -> Self {
-        match method {
-            "resources/list" => Self::Resource,
-            "resources/templates/list" => Self::Template,
-            "prompts/list" => Self::Prompt,
-            _ => Self::Tool,
-        }
-    }
-
-    /// The member of a list result that holds the items.
-    fn member(self) -> &'static str {
-        match self {
-            Self::Tool => "tools",
-            Self::Resource => "resources",
-            Self::Template => "resourceTemplates",
-            Self::Prompt => "prompts",
-        }
-    }
-
-    /// The member of a definition that identifies the item.
-    pub(super) fn name_key(self) -> &'static str {
-        match self {
-            Self::Tool | Self::Prompt => "name",
-            Self::Resource => "uri",
-            Self::Template => "uriTemplate",
-        }
-    }
-
-    /// The singular noun.
-    pub(super) fn singular(self) -> &'static str {
-        match self {
-            Self::Tool => "tool",
-            Self::Resource => "resource",
-            Self::Template => "template",
-            Self::Prompt => "prompt",
-        }
-    }
-
-    /// The key for the list in a scenario.
-    pub(super) fn plural(self) -> &'static str {
-        match self {
-            Self::Tool => "tools",
-            Self::Resource => "resources",
-            Self::Template => "resource_templates",
-            Self::Prompt => "prompts",
-        }
-    }
-}
-
 impl TapeListings {
-    pub(super) fn of(&mut self, kind: ListedKind) -> ListingCollector<'_> {
+    pub(super) fn of(&mut self, kind: ItemKind) -> ListingCollector<'_> {
         ListingCollector { kind, lists: &mut self.kinds[kind as usize] }
     }
 
     /// The list that the scenario starts with: the first complete one.
-    pub(super) fn first(&self, kind: ListedKind) -> Option<&TapeListing> {
+    pub(super) fn first(&self, kind: ItemKind) -> Option<&TapeListing> {
         self.kinds[kind as usize].distinct.first()
     }
 
     /// The lists after the first, each different from the previous one.
-    pub(super) fn changes(&self, kind: ListedKind) -> &[TapeListing] {
+    pub(super) fn changes(&self, kind: ItemKind) -> &[TapeListing] {
         self.kinds[kind as usize].distinct.get(1..).unwrap_or_default()
     }
 
     /// The final list, if it is not the first.
-    pub(super) fn latest_list(&self, kind: ListedKind) -> Option<&TapeListing> {
+    pub(super) fn latest_list(&self, kind: ItemKind) -> Option<&TapeListing> {
         let distinct = &self.kinds[kind as usize].distinct;
         distinct.last().filter(|_| distinct.len() > 1)
     }
 
     /// A definition from the first list that has it.
-    pub(super) fn find_definition(&self, kind: ListedKind, name: &str) -> Option<&[u8]> {
+    pub(super) fn find_definition(&self, kind: ItemKind, name: &str) -> Option<&[u8]> {
         let mut lists = self.kinds[kind as usize].distinct.iter();
         lists.find_map(|list| list.get(name))
     }
 
     /// Whether a method's list is on the tape.
     pub(super) fn has_list(&self, method: &str) -> bool {
-        let lists = matches!(
-            method,
-            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list"
-        );
-        lists && self.first(ListedKind::of_list(method)).is_some()
+        ItemKind::of_list_method(method).is_some_and(|kind| self.first(kind).is_some())
     }
 
     /// Finishes reading. If no list is complete, the first incomplete one is used.
     pub(super) fn finish(&mut self, warnings: &mut Vec<String>) {
-        for kind in
-            [ListedKind::Tool, ListedKind::Resource, ListedKind::Template, ListedKind::Prompt]
-        {
+        for kind in ItemKind::ALL {
             let lists = &mut self.kinds[kind as usize];
             let mut open: Vec<TapeListing> =
                 lists.open.drain().map(|(_, listing)| listing).collect();
             open.sort_by_key(|listing| listing.asked_before);
             if let (true, Some(listing)) = (lists.distinct.is_empty(), open.into_iter().next()) {
-                let (kind_name, count) = (kind.member(), listing.items.len());
+                let (kind_name, count) = (kind.info().member, listing.items.len());
                 warnings.push(format!(
                     "no list of {kind_name} on the tape is complete; the {count} listed are used"
                 ));
                 lists.distinct.push(listing);
             }
             if lists.distinct.len() > 1 {
-                let (kind_name, times) = (kind.member(), lists.distinct.len() - 1);
+                let (kind_name, times) = (kind.info().member, lists.distinct.len() - 1);
                 let calls = lists.distinct[1].calls_before;
                 let how = if times == 1 { "once".to_owned() } else { format!("{times} times") };
                 let s = if calls == 1 { "" } else { "s" };
@@ -163,7 +98,7 @@ impl TapeListings {
 
 /// The lists of one kind, while they are read.
 pub(super) struct ListingCollector<'a> {
-    kind: ListedKind,
+    kind: ItemKind,
     lists: &'a mut KindListings,
 }
 
@@ -190,9 +125,9 @@ impl ListingCollector<'_> {
             },
         };
         lists.page_request_count += 1;
-        let items = json::member(result, kind.member()).unwrap_or(b"[]");
+        let items = json::member(result, kind.info().member).unwrap_or(b"[]");
         for item in tree::items(items) {
-            let name = json::member(item, kind.name_key()).and_then(json::string);
+            let name = json::member(item, kind.info().name_key).and_then(json::string);
             listing.items.push((name.unwrap_or_default().into_owned(), item.to_vec()));
         }
         let next = json::member(result, "nextCursor").filter(|next| *next != b"null");

@@ -1,7 +1,8 @@
 //! Recorded JSON as a node tree, or as raw JSON where a tree cannot hold it exactly.
 
-use tapegate_core::json::{self, Cursor, JsonKind, JsonStr};
+use tapegate_core::json::{self, Cursor, JsonKind};
 
+use crate::load::json::read_unplaced;
 use crate::node::{Node, NodeKey, NodeValue};
 
 /// The depth limit of a tree. Deeper values become JSON on one line, because YAML loaders limit the
@@ -13,7 +14,9 @@ const DIRECTIVES: [&str; 5] = ["$include", "$file", "$generate", "$json", "overr
 
 /// Parses JSON to a tree. Invalid JSON becomes text; a tape that was read has none.
 pub(super) fn read(text: &[u8]) -> Node {
-    value(text, DEPTH_MAX).unwrap_or_else(|| Node::text(String::from_utf8_lossy(text)))
+    // The loader would run a directive, so an object with one stays raw JSON.
+    read_unplaced(text, DEPTH_MAX, |key| DIRECTIVES.contains(&key))
+        .unwrap_or_else(|_| Node::text(String::from_utf8_lossy(text)))
 }
 
 /// An entry of a map.
@@ -50,70 +53,9 @@ fn collect<'a>(text: &'a [u8], found: &mut Vec<(String, &'a [u8])>) -> Result<()
     Ok(())
 }
 
-fn value(text: &[u8], depth: usize) -> Option<Node> {
-    let mut cursor = Cursor::new(text).ok()?;
-    let read = match cursor.kind().ok()? {
-        JsonKind::Null => NodeValue::Null,
-        JsonKind::Bool => NodeValue::Bool(text.trim_ascii() == b"true"),
-        JsonKind::Number => {
-            NodeValue::Number(String::from_utf8_lossy(text.trim_ascii()).into_owned())
-        }
-        JsonKind::String => match exact(cursor.string().ok()?) {
-            Some(text) => NodeValue::Text(text),
-            None => raw(text),
-        },
-        JsonKind::Object | JsonKind::Array if depth == 0 => raw(text),
-        JsonKind::Array => {
-            let mut elements = Vec::new();
-            for element in items(text) {
-                elements.push(value(element, depth - 1)?);
-            }
-            NodeValue::List(elements)
-        }
-        JsonKind::Object => match object(text, depth) {
-            Some(entries) => NodeValue::Map(entries),
-            None => raw(text),
-        },
-    };
-    Some(Node::new(read))
-}
-
-/// The entries of an object; `None` if its keys prevent it from being a map.
-fn object(text: &[u8], depth: usize) -> Option<Vec<(NodeKey, Node)>> {
-    let mut cursor = Cursor::new(text).ok()?;
-    cursor.open().ok()?;
-    let mut entries: Vec<(NodeKey, Node)> = Vec::new();
-    let mut names = std::collections::HashSet::new();
-    let mut first = true;
-    while let Some(key) = cursor.key(&mut first).ok()? {
-        let name = exact(key)?;
-        // The loader would run a directive and drop a duplicate, so such an object stays raw JSON.
-        if DIRECTIVES.contains(&name.as_str()) || !names.insert(name.clone()) {
-            return None;
-        }
-        entries.push(entry(&name, value(cursor.value().ok()?, depth - 1)?));
-    }
-    Some(entries)
-}
-
 /// The elements of an array; empty if it is not an array.
 pub(super) fn items(text: &[u8]) -> Vec<&[u8]> {
     tapegate_core::frame::array_items(text)
-}
-
-/// The decoded string; `None` if it contains a lone surrogate.
-fn exact(text: JsonStr<'_>) -> Option<String> {
-    let decoded = text.decode().into_owned();
-    if !text.escaped {
-        return Some(decoded);
-    }
-    let mut exact = Vec::with_capacity(decoded.len());
-    text.write_value_bytes(&mut exact);
-    (exact == decoded.as_bytes()).then_some(decoded)
-}
-
-fn raw(text: &[u8]) -> NodeValue {
-    NodeValue::Raw(String::from_utf8_lossy(&json::compact(text.trim_ascii())).into_owned())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Writes a document line by line.
 
 use super::scalar::{self, TextStyle};
-use super::{DocumentPart, MapEntry, YamlDocument};
+use super::{DocumentPart, ListElement, MapEntry, YamlDocument};
 use crate::node::{Node, NodeValue};
 
 /// The indentation per level.
@@ -20,22 +20,17 @@ pub(super) struct YamlWriter {
 /// A value to be written, with or without comments.
 enum ValueView<'a> {
     Scalar(&'a Node),
-    Map(Vec<EntryView<'a>>),
-    List(Vec<ElementView<'a>>),
-    /// A list on one line.
+    /// A map or a list on lines of its own; never empty.
+    Block(Vec<ChildView<'a>>),
+    /// A value on the line of its key.
     Flow(String),
 }
 
-struct EntryView<'a> {
+/// An entry of a map, or an element of a list, which has no key.
+struct ChildView<'a> {
     comments: &'a [String],
     apart: bool,
-    key: &'a str,
-    value: ViewSource<'a>,
-}
-
-struct ElementView<'a> {
-    comments: &'a [String],
-    apart: bool,
+    key: Option<&'a str>,
     value: ViewSource<'a>,
 }
 
@@ -52,49 +47,50 @@ impl<'a> ViewSource<'a> {
         match self {
             Self::Part(DocumentPart::Node(node)) | Self::Node(node) => view_node(node),
             Self::Part(DocumentPart::Map(entries)) => {
-                ValueView::Map(entries.iter().map(view_entry).collect())
+                block(entries.iter().map(view_entry).collect(), "{}")
             }
-            Self::Part(DocumentPart::List(elements)) => ValueView::List(
-                elements
-                    .iter()
-                    .map(|element| ElementView {
-                        comments: &element.comments,
-                        apart: element.apart,
-                        value: ViewSource::Part(&element.value),
-                    })
-                    .collect(),
-            ),
+            Self::Part(DocumentPart::List(elements)) => {
+                let view = |element: &'a ListElement| {
+                    let ListElement { comments, apart, value } = element;
+                    let (apart, value) = (*apart, ViewSource::Part(value));
+                    ChildView { comments, apart, key: None, value }
+                };
+                block(elements.iter().map(view).collect(), "[]")
+            }
             Self::Json(text) => ValueView::Flow(scalar::quoted(text)),
         }
     }
 }
 
-fn view_entry(entry: &MapEntry) -> EntryView<'_> {
+fn block<'a>(children: Vec<ChildView<'a>>, empty: &str) -> ValueView<'a> {
+    match children.is_empty() {
+        true => ValueView::Flow(empty.to_owned()),
+        false => ValueView::Block(children),
+    }
+}
+
+fn view_entry(entry: &MapEntry) -> ChildView<'_> {
     let MapEntry { comments, apart, key, value } = entry;
-    EntryView { comments, apart: *apart, key, value: ViewSource::Part(value) }
+    ChildView { comments, apart: *apart, key: Some(key), value: ViewSource::Part(value) }
 }
 
 fn view_node(node: &Node) -> ValueView<'_> {
-    let bare = |key, value| EntryView { comments: &[], apart: false, key, value };
+    let bare = |key, value| ChildView { comments: &[], apart: false, key, value };
     match &node.value {
         NodeValue::Map(entries) => {
-            let entries = entries.iter();
-            ValueView::Map(
-                entries.map(|(key, node)| bare(&key.name, ViewSource::Node(node))).collect(),
-            )
+            let children = entries
+                .iter()
+                .map(|(key, node)| bare(Some(key.name.as_str()), ViewSource::Node(node)));
+            block(children.collect(), "{}")
         }
         NodeValue::List(elements) => match flow(elements) {
             Some(line) => ValueView::Flow(line),
             None => {
-                let bare = |node| ElementView {
-                    comments: &[],
-                    apart: false,
-                    value: ViewSource::Node(node),
-                };
-                ValueView::List(elements.iter().map(bare).collect())
+                let children = elements.iter().map(|node| bare(None, ViewSource::Node(node)));
+                block(children.collect(), "[]")
             }
         },
-        NodeValue::Raw(text) => ValueView::Map(vec![bare("$json", ViewSource::Json(text))]),
+        NodeValue::Raw(text) => ValueView::Block(vec![bare(Some("$json"), ViewSource::Json(text))]),
         _ => ValueView::Scalar(node),
     }
 }
@@ -130,43 +126,61 @@ impl YamlWriter {
             self.out.push_str("{}\n");
         }
         let entries: Vec<_> = document.entries.iter().map(view_entry).collect();
-        self.entries(&entries, 0, false);
+        self.children(&entries, 0, false);
     }
 
-    /// Writes the entries of a map; if `begun`, the first one continues the current line.
-    fn entries(&mut self, entries: &[EntryView<'_>], indent: usize, mut begun: bool) {
-        for entry in entries {
+    /// Writes the entries of a map or the elements of a list; if `begun`, the first one continues
+    /// the current line.
+    fn children(&mut self, children: &[ChildView<'_>], indent: usize, mut begun: bool) {
+        for child in children {
+            let view = child.value.view();
             if !begun {
-                self.write_comments_above(entry.apart, entry.comments, indent);
+                self.write_comments_above(child.apart, child.comments, indent);
+                // Comments above the first entry of a map in a list go above its dash.
+                if let (None, ValueView::Block(inner)) = (child.key, &view)
+                    && let Some(first) = inner.first().filter(|first| first.key.is_some())
+                {
+                    self.write_comments_above(first.apart, first.comments, indent);
+                }
                 self.pad(indent);
             }
             begun = false;
-            let key = scalar::key(entry.key);
-            if key.len() > KEY_BYTES_MAX {
-                // An explicit key has no length limit.
-                self.out.push_str(&format!("? {key}\n"));
-                self.pad(indent);
-                self.out.push(':');
-            } else {
-                self.out.push_str(&key);
-                self.out.push(':');
+            match (child.key, view) {
+                (Some(key), view) => {
+                    self.key(key, indent);
+                    self.value(view, indent);
+                }
+                (None, ValueView::Block(inner)) => {
+                    self.out.push_str("- ");
+                    self.children(&inner, indent + INDENT, true);
+                }
+                (None, view) => {
+                    self.out.push('-');
+                    self.value(view, indent);
+                }
             }
-            self.value(entry.value.view(), indent);
         }
     }
 
-    /// Writes the value after a colon.
+    /// Writes a key and its colon.
+    fn key(&mut self, key: &str, indent: usize) {
+        let key = scalar::key(key);
+        if key.len() > KEY_BYTES_MAX {
+            // An explicit key has no length limit.
+            self.out.push_str(&format!("? {key}\n"));
+            self.pad(indent);
+        } else {
+            self.out.push_str(&key);
+        }
+        self.out.push(':');
+    }
+
+    /// Writes the value after a colon or a dash.
     fn value(&mut self, view: ValueView<'_>, indent: usize) {
         match view {
-            ValueView::Map(entries) if entries.is_empty() => self.out.push_str(" {}\n"),
-            ValueView::List(elements) if elements.is_empty() => self.out.push_str(" []\n"),
-            ValueView::Map(entries) => {
+            ValueView::Block(children) => {
                 self.out.push('\n');
-                self.entries(&entries, indent + INDENT, false);
-            }
-            ValueView::List(elements) => {
-                self.out.push('\n');
-                self.elements(&elements, indent + INDENT, false);
+                self.children(&children, indent + INDENT, false);
             }
             ValueView::Flow(line) => {
                 self.out.push(' ');
@@ -176,35 +190,6 @@ impl YamlWriter {
             ValueView::Scalar(node) => {
                 self.out.push(' ');
                 self.scalar(node, indent + INDENT);
-            }
-        }
-    }
-
-    fn elements(&mut self, elements: &[ElementView<'_>], indent: usize, mut begun: bool) {
-        for element in elements {
-            let view = element.value.view();
-            if !begun {
-                self.write_comments_above(element.apart, element.comments, indent);
-                // Comments above the first entry of a map go above its dash.
-                if let ValueView::Map(entries) = &view
-                    && let Some(first) = entries.first()
-                {
-                    self.write_comments_above(first.apart, first.comments, indent);
-                }
-                self.pad(indent);
-            }
-            begun = false;
-            self.out.push('-');
-            match view {
-                ValueView::Map(entries) if !entries.is_empty() => {
-                    self.out.push(' ');
-                    self.entries(&entries, indent + INDENT, true);
-                }
-                ValueView::List(elements) if !elements.is_empty() => {
-                    self.out.push(' ');
-                    self.elements(&elements, indent + INDENT, true);
-                }
-                other => self.value(other, indent),
             }
         }
     }

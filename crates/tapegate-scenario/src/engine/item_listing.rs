@@ -60,12 +60,7 @@ impl ItemListing {
     }
 
     fn key(&self) -> &'static str {
-        match self.kind {
-            ItemKind::Tool => "tools",
-            ItemKind::Resource => "resources",
-            ItemKind::Template => "resourceTemplates",
-            ItemKind::Prompt => "prompts",
-        }
+        self.kind.info().member
     }
 
     fn visible_items(&self) -> impl Iterator<Item = &Rc<ScenarioItem>> {

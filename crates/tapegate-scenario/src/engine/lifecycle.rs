@@ -7,7 +7,7 @@ use super::engine_turn::{CODE_PARAMS, EngineTurn};
 use super::prepared_scenario::MODERN;
 use super::request::EngineRequest;
 use super::stateless;
-use crate::model::ItemKind;
+use crate::model::{ItemKind, MESSAGE_LEVELS};
 
 const CODE_VERSION: i32 = -32022;
 
@@ -108,7 +108,5 @@ impl EngineTurn<'_, '_> {
 
 /// The severity of a log level: 0 is `debug`, the least severe.
 pub(super) fn log_level(name: &str) -> Option<usize> {
-    const LEVELS: [&str; 8] =
-        ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-    LEVELS.iter().position(|level| *level == name)
+    MESSAGE_LEVELS.iter().position(|level| *level == name)
 }

@@ -30,10 +30,8 @@ pub(super) struct PreparedScenario {
 
 /// A state prepared for running.
 pub(super) struct PreparedState {
-    pub(super) tools: ItemListing,
-    pub(super) resources: ItemListing,
-    pub(super) templates: ItemListing,
-    pub(super) prompts: ItemListing,
+    /// The items by kind.
+    listings: [ItemListing; 4],
     /// The URI patterns of the resource templates.
     uris: Vec<UriTemplate>,
     pub(super) capabilities: Box<[u8]>,
@@ -102,15 +100,12 @@ impl PreparedScenario {
 
 impl PreparedState {
     fn new(script: &PreparedScenario, state: &PhaseState) -> Self {
-        let listing = |kind, items: &[Rc<ScenarioItem>]| {
-            ItemListing::new(kind, items, script.scenario.server.page_size)
+        let listing = |kind: ItemKind| {
+            ItemListing::new(kind, state.items(kind), script.scenario.server.page_size)
         };
         let uris = state.templates.iter().map(|item| UriTemplate::new(&item.name)).collect();
         Self {
-            tools: listing(ItemKind::Tool, &state.tools),
-            resources: listing(ItemKind::Resource, &state.resources),
-            templates: listing(ItemKind::Template, &state.templates),
-            prompts: listing(ItemKind::Prompt, &state.prompts),
+            listings: ItemKind::ALL.map(listing),
             uris,
             capabilities: capabilities::state_capabilities(&script.scenario, state, script.reloads)
                 .into(),
@@ -120,12 +115,7 @@ impl PreparedState {
 
     /// The items of a kind.
     pub(super) fn listing(&self, kind: ItemKind) -> &ItemListing {
-        match kind {
-            ItemKind::Tool => &self.tools,
-            ItemKind::Resource => &self.resources,
-            ItemKind::Template => &self.templates,
-            ItemKind::Prompt => &self.prompts,
-        }
+        &self.listings[kind as usize]
     }
 
     /// The resource with this URI, or the matching template with its variables.
@@ -134,10 +124,10 @@ impl PreparedState {
         uri: &str,
     ) -> Option<(&Rc<ScenarioItem>, Vec<NamedValue<String>>)> {
         // A resource by its exact URI has priority over every template that matches.
-        if let Some(item) = self.resources.get(uri) {
+        if let Some(item) = self.listing(ItemKind::Resource).get(uri) {
             return Some((item, Vec::new()));
         }
-        let mut templates = self.uris.iter().zip(self.templates.items());
+        let mut templates = self.uris.iter().zip(self.listing(ItemKind::Template).items());
         templates.find_map(|(template, item)| Some((item, template.read(uri)?)))
     }
 }

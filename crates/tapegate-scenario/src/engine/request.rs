@@ -95,8 +95,8 @@ impl<'a> EngineTurn<'a, '_> {
         let mut variables = Vec::new();
         let mut request = given;
         request.item = match (event, name.as_deref()) {
-            (Some(EventKind::ToolsCall), Some(name)) => state.tools.get(name),
-            (Some(EventKind::PromptsGet), Some(name)) => state.prompts.get(name),
+            (Some(EventKind::ToolsCall), Some(name)) => state.listing(ItemKind::Tool).get(name),
+            (Some(EventKind::PromptsGet), Some(name)) => state.listing(ItemKind::Prompt).get(name),
             (Some(_), Some(uri)) => state.resource(uri).map(|(item, found)| {
                 variables = found;
                 item

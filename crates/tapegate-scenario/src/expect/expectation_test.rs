@@ -168,17 +168,20 @@ impl ExpectationTest {
     }
 }
 
+/// What [`texts`] reads, for messages.
+pub(super) const TEXTS: &str = "text or a list of texts";
+
 /// A text, or several alternatives.
-fn texts(node: &Node, findings: &mut Findings) -> Option<Vec<String>> {
+pub(super) fn texts(node: &Node, findings: &mut Findings) -> Option<Vec<String>> {
     let one = |node: &Node| node.as_text().map(str::to_owned);
     let found = match node.as_list() {
         Some(list) => list.iter().map(one).collect(),
         None => one(node).map(|text| vec![text]),
     };
-    found.or_else(|| expected("text or a list of texts", node, findings))
+    found.or_else(|| expected(TEXTS, node, findings))
 }
 
-fn expected<T>(what: &str, node: &Node, findings: &mut Findings) -> Option<T> {
+pub(super) fn expected<T>(what: &str, node: &Node, findings: &mut Findings) -> Option<T> {
     findings.error(node.spot, format!("expected {what}, found {}", node.kind()));
     None
 }

@@ -1,19 +1,14 @@
 //! Reading expectations from a scenario.
 
 use tapegate_core::json::path::JsonPath;
+use tapegate_yaml::choice::WordChoice;
 
-use super::expectation_test::ExpectationTest;
+use super::expectation_test::{self, ExpectationTest, TEXTS, expected};
 use super::{Expectation, ExpectationRule, ExpectationSeverity, MessagePattern};
 use crate::finding::Findings;
 use crate::node::{Node, NodeKey, NodeValue};
 use crate::pattern::SimpleGlob;
-use crate::shape::nearest_name;
-
-/// The keys of an expectation.
-const KEYS: &[&str] = &["id", "title", "severity", "help", "never", "must", "after", "count"];
-/// The keys that describe a message.
-const SIGHTING_KEYS: &[&str] =
-    &["method", "name", "phase", "reply", "args", "where", "contains", "regex"];
+use crate::shape::{Table, language, nearest_name};
 
 impl Expectation {
     /// Reads an expectation. If it is invalid, reports why and returns `None`.
@@ -23,7 +18,7 @@ impl Expectation {
             findings.error(node.spot, message);
             return None;
         };
-        check_keys(entries, KEYS, findings);
+        check_keys(entries, &language::EXPECTATION, findings);
         let id = text(node, "id", findings);
         if node.get("id").is_none() {
             findings.error(node.spot, "an expectation needs an `id`, which reports show");
@@ -66,11 +61,11 @@ impl MessagePattern {
     pub fn read(node: &Node, findings: &mut Findings) -> Self {
         let mut pattern = Self::default();
         let Some(entries) = node.as_map().filter(|entries| !entries.is_empty()) else {
-            let keys = list_text(SIGHTING_KEYS);
+            let keys = list_text(&keys_of(&language::SIGHTING));
             findings.error(node.spot, format!("expected a map with keys of a message: {keys}"));
             return pattern;
         };
-        check_keys(entries, SIGHTING_KEYS, findings);
+        check_keys(entries, &language::SIGHTING, findings);
         for (key, value) in entries {
             findings.with_step(&key.name, |findings| match key.name.as_str() {
                 "method" => pattern.methods = globs(value, findings),
@@ -106,10 +101,14 @@ pub(super) fn unknown_name_message(what: &str, name: &str, known: &[&str]) -> St
     }
 }
 
-fn check_keys(entries: &[(NodeKey, Node)], known: &[&str], findings: &mut Findings) {
-    for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
-        findings.error(key.spot, unknown_name_message("key", &key.name, known));
+fn check_keys(entries: &[(NodeKey, Node)], table: &Table, findings: &mut Findings) {
+    for (key, _) in entries.iter().filter(|(key, _)| table.entry(&key.name).is_none()) {
+        findings.error(key.spot, unknown_name_message("key", &key.name, &keys_of(table)));
     }
+}
+
+fn keys_of(table: &Table) -> Vec<&'static str> {
+    table.entries().map(|entry| entry.name).collect()
 }
 
 fn text(node: &Node, key: &str, findings: &mut Findings) -> Option<String> {
@@ -127,12 +126,8 @@ fn text(node: &Node, key: &str, findings: &mut Findings) -> Option<String> {
 fn severity(node: &Node, findings: &mut Findings) -> ExpectationSeverity {
     let Some(value) = node.get("severity") else { return ExpectationSeverity::default() };
     let word = value.as_text().unwrap_or_default();
-    ExpectationSeverity::ALL.into_iter().find(|grade| grade.as_str() == word).unwrap_or_else(|| {
-        let message = unknown_name_message(
-            "severity",
-            word,
-            &ExpectationSeverity::ALL.map(ExpectationSeverity::as_str),
-        );
+    ExpectationSeverity::from_word(word).unwrap_or_else(|| {
+        let message = unknown_name_message("severity", word, ExpectationSeverity::WORDS);
         findings.with_step("severity", |findings| findings.error(value.spot, message));
         ExpectationSeverity::default()
     })
@@ -156,19 +151,13 @@ fn globs(node: &Node, findings: &mut Findings) -> Vec<SimpleGlob> {
     texts(node, findings).iter().map(|text| SimpleGlob::new(text)).collect()
 }
 
-/// One text or several.
+/// One text or several, but at least one.
 fn texts(node: &Node, findings: &mut Findings) -> Vec<String> {
-    let list = node.as_list().unwrap_or(std::slice::from_ref(node));
-    let texts: Option<Vec<String>> =
-        list.iter().map(|one| one.as_text().map(str::to_owned)).collect();
-    match texts.filter(|texts| !texts.is_empty()) {
-        Some(texts) => texts,
-        None => {
-            let message = format!("expected text or a list of texts, found {}", node.kind());
-            findings.error(node.spot, message);
-            Vec::new()
-        }
-    }
+    let texts = match node.as_list() {
+        Some([]) => expected(TEXTS, node, findings),
+        _ => expectation_test::texts(node, findings),
+    };
+    texts.unwrap_or_default()
 }
 
 /// Paths, and the test for each.

@@ -1,6 +1,7 @@
 //! Payloads that are JSON.
 
 use tapegate_core::json::write_str;
+use tapegate_yaml::word_choices;
 
 /// A deeply nested value.
 #[derive(Debug)]
@@ -13,13 +14,14 @@ pub(super) struct NestedValue {
     pub(super) inner: Vec<u8>,
 }
 
-/// The containers that values are nested in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NestingStructure {
-    Object,
-    Array,
-    /// Alternately in objects and arrays, with an object outermost.
-    Mixed,
+word_choices! {
+    /// The containers that values are nested in.
+    pub(crate) enum NestingStructure {
+        Object = "object",
+        Array = "array",
+        /// Alternately in objects and arrays, with an object outermost.
+        Mixed = "mixed",
+    }
 }
 
 /// Many notifications in one array.

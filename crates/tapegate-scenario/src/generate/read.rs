@@ -1,71 +1,30 @@
 //! Reads the value of `$generate`.
 
-use super::json::{NestedValue, NestingStructure, NotificationBatch, RepeatedKeys};
-use super::text_payloads::{
-    AnsiSequence, AnsiText, Charset, GarbageText, SpamCategory, UnicodeSpam,
-};
-use super::{Generator, GeneratorKind, GeneratorLimits};
+use tapegate_yaml::choice::WordChoice;
+
+use super::json::{NestedValue, NotificationBatch, RepeatedKeys};
+use super::text_payloads::{AnsiText, GarbageText, UnicodeSpam};
+use super::{AnsiSequence, Charset, NestingStructure, SpamCategory};
+use super::{Generator, GeneratorKind, GeneratorLimits, GeneratorType};
 use crate::field::{MapFields, choose, report_expected, to_usize};
 use crate::finding::Findings;
 use crate::node::Node;
-
-const TYPES: [&str; 6] = [
-    "nested_json",
-    "batch_notifications",
-    "garbage",
-    "repeated_keys",
-    "unicode_spam",
-    "ansi_escape",
-];
-
-const STRUCTURES: [(&str, NestingStructure); 3] = [
-    ("object", NestingStructure::Object),
-    ("array", NestingStructure::Array),
-    ("mixed", NestingStructure::Mixed),
-];
-
-const CHARSETS: [(&str, Charset); 5] = [
-    ("ascii", Charset::Ascii),
-    ("utf8", Charset::Utf8),
-    ("binary", Charset::Binary),
-    ("numeric", Charset::Numeric),
-    ("alphanumeric", Charset::Alphanumeric),
-];
-
-const CATEGORIES: [(&str, SpamCategory); 5] = [
-    ("zero_width", SpamCategory::ZeroWidth),
-    ("rtl", SpamCategory::Rtl),
-    ("homoglyph", SpamCategory::Homoglyph),
-    ("combining", SpamCategory::Combining),
-    ("emoji", SpamCategory::Emoji),
-];
-
-const SEQUENCES: [(&str, AnsiSequence); 5] = [
-    ("cursor_move", AnsiSequence::CursorMove),
-    ("color", AnsiSequence::Color),
-    ("title", AnsiSequence::Title),
-    ("hyperlink", AnsiSequence::Hyperlink),
-    ("clear", AnsiSequence::Clear),
-];
 
 impl Generator {
     /// Reads the value of `$generate`. The payload must be within `limits`.
     pub fn read(node: &Node, limits: &GeneratorLimits, findings: &mut Findings) -> Option<Self> {
         let fields = MapFields::of(node);
         let name = fields.required("type", findings)?;
+        let kind = findings
+            .with_step("type", |findings| choose(name, GeneratorType::CHOICES, findings))?;
         let mut reader = GeneratorReader { node, fields, limits, findings };
-        let kind = match name.as_text() {
-            Some("nested_json") => reader.nested(),
-            Some("batch_notifications") => reader.batch(),
-            Some("garbage") => reader.garbage(),
-            Some("repeated_keys") => reader.repeated_keys(),
-            Some("unicode_spam") => reader.spam(),
-            Some("ansi_escape") => reader.ansi(),
-            _ => {
-                let types = TYPES.map(|name| (name, ()));
-                reader.findings.with_step("type", |findings| choose(name, &types, findings));
-                None
-            }
+        let kind = match kind {
+            GeneratorType::Nested => reader.nested(),
+            GeneratorType::Batch => reader.batch(),
+            GeneratorType::Garbage => reader.garbage(),
+            GeneratorType::RepeatedKeys => reader.repeated_keys(),
+            GeneratorType::Spam => reader.spam(),
+            GeneratorType::Ansi => reader.ansi(),
         }?;
         let generator = Self { kind, in_base64: false };
         let (bytes, bytes_max) = (generator.bytes_max(), limits.payload_bytes);
@@ -89,7 +48,7 @@ struct GeneratorReader<'a, 'f> {
 impl GeneratorReader<'_, '_> {
     fn nested(&mut self) -> Option<GeneratorKind> {
         let depth = self.count_up_to("depth", self.limits.depth)?;
-        let structure = self.fields.choice("structure", &STRUCTURES, self.findings);
+        let structure = self.fields.choice("structure", NestingStructure::CHOICES, self.findings);
         let mut key = Vec::new();
         let name = self.fields.text("key", self.findings).unwrap_or("a");
         tapegate_core::json::write_str(&mut key, name);
@@ -110,7 +69,7 @@ impl GeneratorReader<'_, '_> {
 
     fn garbage(&mut self) -> Option<GeneratorKind> {
         let bytes = self.bytes()?;
-        let charset = self.fields.choice("charset", &CHARSETS, self.findings);
+        let charset = self.fields.choice("charset", Charset::CHOICES, self.findings);
         let charset = charset.unwrap_or(Charset::Ascii);
         Some(GeneratorKind::Garbage(GarbageText { bytes, charset, seed: self.seed() }))
     }
@@ -125,7 +84,7 @@ impl GeneratorReader<'_, '_> {
     fn spam(&mut self) -> Option<GeneratorKind> {
         let bytes = self.bytes()?;
         self.fields.required("category", self.findings)?;
-        let category = self.fields.choice("category", &CATEGORIES, self.findings)?;
+        let category = self.fields.choice("category", SpamCategory::CHOICES, self.findings)?;
         let carrier = self.fields.text("carrier", self.findings).unwrap_or_default().to_owned();
         if bytes > 0 && carrier.len() > bytes {
             let message = format!("the carrier alone has more than {bytes} bytes");
@@ -147,7 +106,7 @@ impl GeneratorReader<'_, '_> {
             self.findings.with_step("sequences", |findings| {
                 let read = elements.iter().enumerate().map(|(index, element)| {
                     findings.with_step(&format!("[{index}]"), |findings| {
-                        choose(element, &SEQUENCES, findings)
+                        choose(element, AnsiSequence::CHOICES, findings)
                     })
                 });
                 // Collect first, so that every error is reported, not only the first.

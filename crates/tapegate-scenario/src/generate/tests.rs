@@ -18,6 +18,10 @@ fn read_with(text: &str, limits: &GeneratorLimits) -> Result<Generator, String> 
     }
 }
 
+fn read_form(node: &crate::node::Node, findings: &mut Findings) -> JsonTemplate {
+    JsonTemplate::read(node, &|_| InterpolationMode::None, &GeneratorLimits::default(), findings)
+}
+
 fn made(text: &str) -> Vec<u8> {
     let generator = read(text).unwrap();
     let (mut one, mut two) = (Vec::new(), Vec::new());
@@ -155,12 +159,8 @@ fn where_bytes_are_written_in_base64_so_is_what_is_made() {
         (format!(r#"{{"level":"info","data":{garbage}}}"#), false),
         (format!(r#"{{"type":"text","text":{garbage}}}"#), false),
     ] {
-        let mut generate = |node: &crate::node::Node, findings: &mut Findings| {
-            Generator::read(node, &GeneratorLimits::default(), findings).map(std::rc::Rc::new)
-        };
         let (node, mut findings) = (node_of(&text), Findings::default());
-        let form =
-            JsonTemplate::read_with(&node, InterpolationMode::None, &mut generate, &mut findings);
+        let form = read_form(&node, &mut findings);
         let strings: Vec<String> = form
             .pieces
             .iter()
@@ -183,11 +183,7 @@ fn json_is_a_value_where_any_value_may_stand_and_text_where_text_is_wanted() {
     let deep = r#"{"$generate":{"type":"nested_json","depth":2}}"#;
     let (node, mut findings) =
         (node_of(&format!(r#"{{"text":{deep},"structuredContent":{deep}}}"#)), Findings::default());
-    let mut generate = |node: &crate::node::Node, findings: &mut Findings| {
-        Generator::read(node, &GeneratorLimits::default(), findings).map(std::rc::Rc::new)
-    };
-    let form =
-        JsonTemplate::read_with(&node, InterpolationMode::None, &mut generate, &mut findings);
+    let form = read_form(&node, &mut findings);
     let kinds: Vec<bool> = form
         .pieces
         .iter()

@@ -1,5 +1,7 @@
 //! Payloads that are text, or arbitrary bytes.
 
+use tapegate_yaml::word_choices;
+
 use super::random::SplitMix;
 
 /// Random characters or bytes.
@@ -10,17 +12,18 @@ pub(super) struct GarbageText {
     pub(super) seed: u64,
 }
 
-/// The characters of random garbage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Charset {
-    /// Printable ASCII.
-    Ascii,
-    /// Characters of one to four bytes.
-    Utf8,
-    /// Any bytes.
-    Binary,
-    Numeric,
-    Alphanumeric,
+word_choices! {
+    /// The characters of random garbage.
+    pub(crate) enum Charset {
+        /// Printable ASCII.
+        Ascii = "ascii",
+        /// Characters of one to four bytes.
+        Utf8 = "utf8",
+        /// Any bytes.
+        Binary = "binary",
+        Numeric = "numeric",
+        Alphanumeric = "alphanumeric",
+    }
 }
 
 /// Text full of deceptive characters.
@@ -34,14 +37,15 @@ pub(super) struct UnicodeSpam {
     pub(super) seed: u64,
 }
 
-/// The kind of deceptive character.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SpamCategory {
-    ZeroWidth,
-    Rtl,
-    Homoglyph,
-    Combining,
-    Emoji,
+word_choices! {
+    /// The kind of deceptive character.
+    pub(crate) enum SpamCategory {
+        ZeroWidth = "zero_width",
+        Rtl = "rtl",
+        Homoglyph = "homoglyph",
+        Combining = "combining",
+        Emoji = "emoji",
+    }
 }
 
 /// Text with terminal escape sequences.
@@ -55,14 +59,15 @@ pub(super) struct AnsiText {
     pub(super) seed: u64,
 }
 
-/// A terminal escape sequence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnsiSequence {
-    CursorMove,
-    Color,
-    Title,
-    Hyperlink,
-    Clear,
+word_choices! {
+    /// A terminal escape sequence.
+    pub(crate) enum AnsiSequence {
+        CursorMove = "cursor_move",
+        Color = "color",
+        Title = "title",
+        Hyperlink = "hyperlink",
+        Clear = "clear",
+    }
 }
 
 const ALPHANUMERIC: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";

@@ -3,7 +3,7 @@
 //! Values that a tree cannot hold exactly, because of a duplicate key or a lone surrogate, stay raw
 //! text.
 
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr, compact};
 
 use crate::finding::Findings;
 use crate::node::{Node, NodeKey, NodeValue, Spot};
@@ -13,7 +13,9 @@ use crate::yaml::NESTING_MAX;
 pub(super) fn read(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
     let mut reader = JsonNodeReader {
         cursor: Cursor::new(text.as_bytes()).ok()?,
-        lines: LinePositions::new(text, file),
+        lines: Some(LinePositions::new(text, file)),
+        depth_max: NESTING_MAX,
+        stays_raw: |_| false,
     };
     let node = reader.value(0).and_then(|node| reader.cursor.expect_end().map(|()| node));
     match node {
@@ -26,38 +28,47 @@ pub(super) fn read(text: &str, file: u16, findings: &mut Findings) -> Option<Nod
     }
 }
 
+/// Parses JSON that is in no file. Values nested deeper than `depth_max`, and objects with a key
+/// for which `stays_raw` holds, stay raw text.
+pub(crate) fn read_unplaced(
+    text: &[u8],
+    depth_max: usize,
+    stays_raw: fn(&str) -> bool,
+) -> Result<Node, JsonFault> {
+    let cursor = Cursor::new(text)?;
+    JsonNodeReader { cursor, lines: None, depth_max, stays_raw }.value(0)
+}
+
 struct JsonNodeReader<'t> {
     cursor: Cursor<'t>,
-    lines: LinePositions<'t>,
+    lines: Option<LinePositions<'t>>,
+    depth_max: usize,
+    stays_raw: fn(&str) -> bool,
 }
 
 impl JsonNodeReader<'_> {
     fn value(&mut self, depth: usize) -> Result<Node, JsonFault> {
         let kind = self.cursor.kind()?;
         let start = self.cursor.position();
-        let spot = self.lines.spot(start);
-        let mut value = match kind {
-            JsonKind::Null => self.cursor.value().map(|_| NodeValue::Null)?,
-            JsonKind::Bool => NodeValue::Bool(self.cursor.value()? == b"true"),
-            JsonKind::Number => NodeValue::Number(text_of(self.cursor.value()?)),
+        let spot = self.lines.as_mut().map_or_else(Spot::default, |lines| lines.spot(start));
+        let value = match kind {
+            JsonKind::Null => self.cursor.value().map(|_| Some(NodeValue::Null))?,
+            JsonKind::Bool => Some(NodeValue::Bool(self.cursor.value()? == b"true")),
+            JsonKind::Number => Some(NodeValue::Number(text_of(self.cursor.value()?))),
             JsonKind::String => {
                 let string = self.cursor.string()?;
-                if is_exact(&string) {
-                    NodeValue::Text(string.decode().into_owned())
-                } else {
-                    NodeValue::Raw(text_of(self.cursor.slice(start, self.cursor.position())))
-                }
+                is_exact(&string).then(|| NodeValue::Text(string.decode().into_owned()))
             }
-            JsonKind::Object | JsonKind::Array if depth >= NESTING_MAX => {
-                NodeValue::Raw(text_of(self.cursor.value()?))
+            JsonKind::Object | JsonKind::Array if depth >= self.depth_max => {
+                self.cursor.value().map(|_| None)?
             }
-            JsonKind::Array => self.list(depth)?,
-            JsonKind::Object => self.map(depth)?.unwrap_or(NodeValue::Raw(String::new())),
+            JsonKind::Array => Some(self.list(depth)?),
+            JsonKind::Object => self.map(depth)?,
         };
-        // A marker: the raw text is known only once the cursor has passed the whole value.
-        if value == NodeValue::Raw(String::new()) {
-            value = NodeValue::Raw(text_of(self.cursor.slice(start, self.cursor.position())));
-        }
+        let value = value.unwrap_or_else(|| {
+            let text = self.cursor.slice(start, self.cursor.position());
+            NodeValue::Raw(text_of(&compact(text)))
+        });
         Ok(Node { spot, value })
     }
 
@@ -71,7 +82,7 @@ impl JsonNodeReader<'_> {
         Ok(NodeValue::List(elements))
     }
 
-    /// Parses a map; `None` if a key is duplicate or contains a lone surrogate.
+    /// Parses a map; `None` if a key is duplicate, contains a lone surrogate or must stay raw.
     fn map(&mut self, depth: usize) -> Result<Option<NodeValue>, JsonFault> {
         self.cursor.open()?;
         let mut entries: Vec<(NodeKey, Node)> = Vec::new();
@@ -81,7 +92,7 @@ impl JsonNodeReader<'_> {
         while let Some(key) = self.cursor.key(&mut first)? {
             let name = key.decode().into_owned();
             // The walk goes on, because the cursor must reach the end of the value in any case.
-            exact &= is_exact(&key) && names.insert(name.clone());
+            exact &= is_exact(&key) && !(self.stays_raw)(&name) && names.insert(name.clone());
             let node = self.value(depth + 1)?;
             entries.push((NodeKey { spot: node.spot, name }, node));
         }

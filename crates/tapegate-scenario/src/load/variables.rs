@@ -9,24 +9,8 @@ use std::borrow::Cow;
 use crate::files::Files;
 use crate::finding::Findings;
 use crate::node::Spot;
+use crate::template;
 use crate::yaml::SourceMap;
-
-/// The roots of template expressions, which are never environment variables.
-const TEMPLATES: [&str; 13] = [
-    "args",
-    "arguments",
-    "connection",
-    "env",
-    "fn",
-    "params",
-    "phase",
-    "prompt",
-    "reply",
-    "request",
-    "resource",
-    "tool",
-    "uri",
-];
 
 /// The meaning of a `${`.
 enum VariableSyntax<'t> {
@@ -113,7 +97,8 @@ fn variable(text: &str) -> VariableSyntax<'_> {
         || name.starts_with(|c: char| c.is_ascii_digit())
         // `${args.path}` is filled when a message is sent. An environment variable `args` must not
         // hide it.
-        || TEMPLATES.contains(&name)
+        || name == "fn"
+        || template::ROOTS.contains(&name)
     {
         return VariableSyntax::Other;
     }

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use tapegate_yaml::word_choices;
+
 use crate::request_matcher::RequestMatcher;
 use crate::template::{JsonTemplate, Template};
 
@@ -48,16 +50,18 @@ pub struct ReplySequence {
     pub exhausted: OnSequenceEnd,
 }
 
-/// What follows the last reply of a sequence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnSequenceEnd {
-    /// The last one again.
-    #[default]
-    Last,
-    /// The first one again.
-    Cycle,
-    /// An error.
-    Error,
+word_choices! {
+    /// What follows the last reply of a sequence.
+    #[derive(Default)]
+    pub enum OnSequenceEnd {
+        /// The last one again.
+        #[default]
+        Last = "last",
+        /// The first one again.
+        Cycle = "cycle",
+        /// An error.
+        Error = "error",
+    }
 }
 
 /// One reply.
@@ -130,6 +134,16 @@ pub struct ResponseHandler {
     pub kind: HandlerKind,
     /// Its timeout in nanoseconds.
     pub timeout_ns: u64,
+}
+
+word_choices! {
+    /// The type of a handler, as scenarios name it.
+    pub enum HandlerType {
+        /// Called by an HTTP POST.
+        Http = "http",
+        /// A command.
+        Command = "command",
+    }
 }
 
 /// How a handler is called.

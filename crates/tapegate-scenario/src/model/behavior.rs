@@ -1,5 +1,7 @@
 //! How a server behaves apart from the content of its answers.
 
+use tapegate_yaml::word_choices;
+
 use crate::template::JsonTemplate;
 
 /// How a server behaves.
@@ -47,14 +49,16 @@ pub enum Delivery {
     },
 }
 
-/// How a server reacts to a cancelled request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnCancel {
-    /// It drops the answer.
-    #[default]
-    Stop,
-    /// It answers anyway.
-    Ignore,
+word_choices! {
+    /// How a server reacts to a cancelled request.
+    #[derive(Default)]
+    pub enum OnCancel {
+        /// It drops the answer.
+        #[default]
+        Stop = "stop",
+        /// It answers anyway.
+        Ignore = "ignore",
+    }
 }
 
 /// Something a server does besides answering.
@@ -66,20 +70,22 @@ pub struct SideEffect {
     pub effect: ServerEffect,
 }
 
-/// When a side effect happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EffectTrigger {
-    /// With each request that the behaviour applies to.
-    #[default]
-    OnRequest,
-    /// When a client has connected.
-    OnConnect,
-    /// When a client subscribes to a resource.
-    OnSubscribe,
-    /// When a client unsubscribes.
-    OnUnsubscribe,
-    /// Continuously, once a client has connected.
-    Continuous,
+word_choices! {
+    /// When a side effect happens.
+    #[derive(Default)]
+    pub enum EffectTrigger {
+        /// With each request that the behaviour applies to.
+        #[default]
+        OnRequest = "on_request",
+        /// When a client has connected.
+        OnConnect = "on_connect",
+        /// When a client subscribes to a resource.
+        OnSubscribe = "on_subscribe",
+        /// When a client unsubscribes.
+        OnUnsubscribe = "on_unsubscribe",
+        /// Continuously, once a client has connected.
+        Continuous = "continuous",
+    }
 }
 
 /// What a server does besides answering.

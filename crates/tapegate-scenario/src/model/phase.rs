@@ -1,5 +1,7 @@
 //! Phases, and the triggers that end them.
 
+use tapegate_yaml::word_choices;
+
 use super::{PhaseState, ScenarioAction};
 use crate::request_matcher::RequestMatcher;
 
@@ -33,14 +35,16 @@ pub struct PhaseAdvance {
     pub on_timeout: OnTimeout,
 }
 
-/// What happens when an event has not come in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnTimeout {
-    /// The phase ends.
-    #[default]
-    Advance,
-    /// The server stops with an error.
-    Abort,
+word_choices! {
+    /// What happens when an event has not come in time.
+    #[derive(Default)]
+    pub enum OnTimeout {
+        /// The phase ends.
+        #[default]
+        Advance = "advance",
+        /// The server stops with an error.
+        Abort = "abort",
+    }
 }
 
 /// Something a client does.

@@ -1,9 +1,9 @@
 //! Reads the actions that a server takes on its own.
 
-use super::{ScenarioReader, TableFields};
+use super::ScenarioReader;
 use crate::model::ScenarioAction;
 use crate::node::{Node, NodeValue};
-use crate::shape::language;
+use crate::shape::{TableFields, language};
 use crate::template::Template;
 
 /// The default timeout of a request to the client.
@@ -12,11 +12,8 @@ const TIMEOUT_NS: u64 = 30_000_000_000;
 impl ScenarioReader<'_> {
     /// Reads a list of actions.
     pub(super) fn actions(&mut self, node: &Node) -> Vec<ScenarioAction> {
-        let mut actions = Vec::new();
-        for (index, node) in node.as_list().unwrap_or_default().iter().enumerate() {
-            actions.extend(self.with_index(index, |reader| reader.action(node)));
-        }
-        actions
+        let list = node.as_list().unwrap_or_default();
+        self.each(list, Self::action).into_iter().flatten().collect()
     }
 
     fn action(&mut self, node: &Node) -> Option<ScenarioAction> {

@@ -2,8 +2,9 @@
 //!
 //! Keys keep the order in which they were written, and no unintended key is sent.
 
-use super::{ScenarioReader, TableFields};
+use super::ScenarioReader;
 use crate::node::{Node, NodeKey, NodeValue, Spot};
+use crate::shape::{ResponseTables, TableFields, language};
 
 pub(super) enum ResultKind {
     /// That of `tools/call`.
@@ -21,15 +22,23 @@ pub(super) enum ResultKind {
     Method,
 }
 
+/// Keys of an answer that are not part of a result.
+const BESIDES_RESULT: [&str; 4] = ["error", "result", "silent", "before"];
+
 impl ResultKind {
-    /// The keys that make up a result of this kind.
-    pub(super) fn keys(&self) -> &'static [&'static str] {
+    /// The tables of answers with such a result.
+    pub(super) fn tables(&self) -> &'static ResponseTables {
         match self {
-            Self::Tool => &["content", "isError", "structuredContent", "_meta"],
-            Self::Resource { .. } => &["contents", "content", "_meta"],
-            Self::Prompt => &["description", "messages", "_meta"],
-            Self::Method => &["_meta"],
+            Self::Tool => &language::TOOL_TABLES,
+            Self::Resource { .. } => &language::RESOURCE_TABLES,
+            Self::Prompt => &language::PROMPT_TABLES,
+            Self::Method => &language::METHOD_TABLES,
         }
+    }
+
+    /// Whether a key is part of an answer.
+    pub(super) fn has_answer_key(&self, name: &str) -> bool {
+        self.tables().answer.entry(name).is_some()
     }
 }
 
@@ -43,10 +52,10 @@ impl ScenarioReader<'_> {
     ) -> Node {
         let mut entries: Vec<(NodeKey, Node)> = Vec::new();
         for (key, node) in at.node.as_map().unwrap_or_default() {
-            let Some(entry) = at.table.entry(&key.name) else { continue };
-            if !body.keys().contains(&entry.name) {
+            let entry = body.tables().answer.entry(&key.name);
+            let Some(entry) = entry.filter(|it| !BESIDES_RESULT.contains(&it.name)) else {
                 continue;
-            }
+            };
             let (name, node) = match (entry.name, body) {
                 ("content", ResultKind::Resource { .. }) => ("contents", short_resource(node)),
                 (name, _) => (name, node.clone()),
@@ -77,7 +86,7 @@ impl ScenarioReader<'_> {
     fn part(&mut self, name: &str, mut node: Node, body: &ResultKind) -> Node {
         let NodeValue::List(elements) = &mut node.value else { return node };
         for (index, element) in elements.iter_mut().enumerate() {
-            self.with_index(index, |reader| match (name, body) {
+            self.with_step(&format!("[{index}]"), |reader| match (name, body) {
                 ("content", _) => reader.content(element),
                 ("contents", ResultKind::Resource { uri, mime_type, .. }) => {
                     resource_content(element);

@@ -5,14 +5,11 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use super::items::{ItemKindInfo, KINDS};
-use super::{ScenarioReader, TableFields, capabilities};
-use crate::model::{
-    ItemKind, OnTimeout, Phase, PhaseAdvance, PhaseEvent, PhaseState, ScenarioItem,
-};
+use super::{ScenarioReader, capabilities};
+use crate::model::{ItemKind, Phase, PhaseAdvance, PhaseEvent, PhaseState, ScenarioItem};
 use crate::node::{Node, Spot};
 use crate::request_matcher::RequestMatcher;
-use crate::shape::{language, nearest_name};
+use crate::shape::{TableFields, language, nearest_name};
 
 /// Identifiers of items.
 type ItemNames = HashSet<(ItemKind, String)>;
@@ -46,10 +43,8 @@ impl ScenarioReader<'_> {
         }
         let mut earlier = ItemNames::default();
         let phases = self.with_step("phases", |reader| {
-            let read = |(index, node)| {
-                reader.with_index(index, |reader| reader.phase(node, &baseline, &mut earlier))
-            };
-            list.iter().take(most).enumerate().map(read).collect::<Vec<_>>()
+            let list = &list[..list.len().min(most)];
+            reader.each(list, |reader, node| reader.phase(node, &baseline, &mut earlier))
         });
         self.check_order(list, &phases);
         (baseline, phases)
@@ -58,13 +53,12 @@ impl ScenarioReader<'_> {
     fn check_forms(&mut self, at: &TableFields<'_>) {
         let phased = ["baseline", "phases"].into_iter().find(|name| at.get(name).is_some());
         let Some(phased) = phased else { return };
-        for kind in &KINDS {
-            if let Some(node) = at.get(kind.list) {
-                let message = format!(
-                    "in a scenario with `{phased}`, `{}` belongs under `baseline`",
-                    kind.list
-                );
-                self.with_step(kind.list, |reader| reader.findings.error(node.spot, message));
+        for kind in ItemKind::ALL {
+            let list = kind.info().list;
+            if let Some(node) = at.get(list) {
+                let message =
+                    format!("in a scenario with `{phased}`, `{list}` belongs under `baseline`");
+                self.with_step(list, |reader| reader.findings.error(node.spot, message));
             }
         }
         if let (Some(phases), None) = (at.get("phases"), at.get("baseline"))
@@ -78,21 +72,19 @@ impl ScenarioReader<'_> {
     /// Reads the lists of all kinds, and the behaviour next to them.
     fn state(&mut self, at: &TableFields<'_>) -> PhaseState {
         let mut state = PhaseState::default();
-        for kind in &KINDS {
+        for kind in ItemKind::ALL {
             let mut known = HashSet::new();
-            let list = at.list(kind.list);
-            self.with_step(kind.list, |reader| {
-                for (index, node) in list.iter().enumerate() {
-                    reader.with_index(index, |reader| {
-                        let Some(item) = reader.item(kind, node) else { return };
-                        if !known.insert(item.name.clone()) {
-                            reader.report_duplicate(kind, &item.name, node.spot);
-                        }
-                        kind.items_in(&mut state).push(item);
-                    });
-                }
-                if let Some(node) = at.get(kind.list) {
-                    reader.check_count(kind, &mut state, node.spot);
+            let key = kind.info().list;
+            self.with_step(key, |reader| {
+                reader.each(at.list(key), |reader, node| {
+                    let Some(item) = reader.item(kind, node) else { return };
+                    if !known.insert(item.name.clone()) {
+                        reader.report_duplicate(kind, &item.name, node.spot);
+                    }
+                    state.items_mut(kind).push(item);
+                });
+                if let Some(node) = at.get(key) {
+                    reader.check_count(kind, &state, node.spot);
                 }
             });
         }
@@ -100,23 +92,29 @@ impl ScenarioReader<'_> {
         state
     }
 
-    fn check_count(&mut self, kind: &ItemKindInfo, state: &mut PhaseState, spot: Spot) {
-        let (count, most) = (kind.items_in(state).len(), kind.limit(self.limits));
+    fn check_count(&mut self, kind: ItemKind, state: &PhaseState, spot: Spot) {
+        let (most, variable) = match kind {
+            ItemKind::Tool => (self.limits.tools, "TAPEGATE_MAX_TOOLS"),
+            ItemKind::Prompt => (self.limits.prompts, "TAPEGATE_MAX_PROMPTS"),
+            ItemKind::Resource | ItemKind::Template => {
+                (self.limits.resources, "TAPEGATE_MAX_RESOURCES")
+            }
+        };
+        let count = state.items(kind).len();
         if count > most {
-            let what = kind.list.replace('_', " ");
-            let variable = kind.limit;
-            let message = format!("there are {count} {what}; the limit is {most} ({variable})");
+            let noun = kind.info().noun;
+            let message = format!("there are {count} {noun}s; the limit is {most} ({variable})");
             self.findings.error(spot, message);
         }
     }
 
     /// Reports a duplicate name. For tools it is only a warning, because it is a useful attack.
-    fn report_duplicate(&mut self, kind: &ItemKindInfo, name: &str, spot: Spot) {
-        if kind.kind == ItemKind::Tool {
+    fn report_duplicate(&mut self, kind: ItemKind, name: &str, spot: Spot) {
+        if kind == ItemKind::Tool {
             let message = format!("duplicate tool `{name}`; both are listed, calls go to the last");
             self.findings.warning(spot, message);
         } else {
-            self.findings.error(spot, format!("there is already {} `{name}`", kind.word));
+            self.findings.error(spot, format!("there is already a {} `{name}`", kind.info().noun));
         }
     }
 
@@ -125,12 +123,12 @@ impl ScenarioReader<'_> {
         // From the baseline, not from the phase before, whose changes end with it.
         let mut state = baseline.clone();
         let mut named = ItemNames::default();
-        for kind in &KINDS {
+        for kind in ItemKind::ALL {
             // In this order, a phase can remove an item and add another one of the same name.
             self.remove(kind, &at, &mut state, earlier);
             self.replace(kind, &at, &mut state, earlier, &mut named);
             self.add(kind, &at, &mut state, &mut named);
-            self.check_count(kind, &mut state, node.spot);
+            self.check_count(kind, &state, node.spot);
         }
         earlier.extend(named);
         if let Some(over) = at.get("replace_capabilities").and_then(capabilities::read) {
@@ -154,110 +152,101 @@ impl ScenarioReader<'_> {
 
     fn remove(
         &mut self,
-        kind: &ItemKindInfo,
+        kind: ItemKind,
         at: &TableFields<'_>,
         state: &mut PhaseState,
         earlier: &ItemNames,
     ) {
-        for (index, node) in at.list(kind.remove).iter().enumerate() {
-            let Some(name) = node.as_text() else { continue };
-            let items = kind.items_in(state);
-            let before = items.len();
-            items.retain(|item| item.name != name);
-            if items.len() == before {
-                self.with_step(kind.remove, |reader| {
-                    reader.with_index(index, |reader| {
-                        reader.report_unknown(kind, name, node.spot, state, earlier, true);
-                    });
-                });
-            }
-        }
+        let key = format!("remove_{}", kind.info().list);
+        self.with_step(&key, |reader| {
+            reader.each(at.list(&key), |reader, node| {
+                let Some(name) = node.as_text() else { return };
+                let before = state.items(kind).len();
+                state.items_mut(kind).retain(|item| item.name != name);
+                if state.items(kind).len() == before {
+                    reader.report_unknown((kind, name), node.spot, state, earlier, true);
+                }
+            });
+        });
     }
 
     fn replace(
         &mut self,
-        kind: &ItemKindInfo,
+        kind: ItemKind,
         at: &TableFields<'_>,
         state: &mut PhaseState,
         earlier: &ItemNames,
         named: &mut ItemNames,
     ) {
-        let entries = at.get(kind.replace).and_then(Node::as_map).unwrap_or_default();
-        for (key, node) in entries {
-            self.with_step(kind.replace, |reader| {
+        let key = format!("replace_{}", kind.info().list);
+        let entries = at.get(&key).and_then(Node::as_map).unwrap_or_default();
+        self.with_step(&key, |reader| {
+            for (key, node) in entries {
                 reader.with_step(&key.name, |reader| {
                     let item = reader.item(kind, node);
                     // Of equal names, calls go to the last one.
-                    let place = last(kind.items_in(state), &key.name);
+                    let place = last(state.items(kind), &key.name);
                     if place.is_none() {
-                        reader.report_unknown(kind, &key.name, key.spot, state, earlier, false);
+                        reader.report_unknown((kind, &key.name), key.spot, state, earlier, false);
                     }
-                    let Some(item) = item else { return };
-                    named.insert((kind.kind, item.name.clone()));
-                    match place {
-                        Some(place) => kind.items_in(state)[place] = item,
-                        None => kind.items_in(state).push(item),
+                    if let Some(item) = item {
+                        named.insert((kind, item.name.clone()));
+                        put(state.items_mut(kind), place, item);
                     }
                 });
-            });
-        }
+            }
+        });
     }
 
     fn add(
         &mut self,
-        kind: &ItemKindInfo,
+        kind: ItemKind,
         at: &TableFields<'_>,
         state: &mut PhaseState,
         named: &mut ItemNames,
     ) {
-        for (index, node) in at.list(kind.add).iter().enumerate() {
-            self.with_step(kind.add, |reader| {
-                reader.with_index(index, |reader| {
-                    let Some(item) = reader.item(kind, node) else { return };
-                    named.insert((kind.kind, item.name.clone()));
-                    match last(kind.items_in(state), &item.name) {
-                        Some(place) => {
-                            let message = format!(
-                                "there is already {} `{}`; this one replaces it",
-                                kind.word, item.name
-                            );
-                            reader.findings.warning(node.spot, message);
-                            kind.items_in(state)[place] = item;
-                        }
-                        None => kind.items_in(state).push(item),
-                    }
-                });
+        let key = format!("add_{}", kind.info().list);
+        self.with_step(&key, |reader| {
+            reader.each(at.list(&key), |reader, node| {
+                let Some(item) = reader.item(kind, node) else { return };
+                named.insert((kind, item.name.clone()));
+                let place = last(state.items(kind), &item.name);
+                if place.is_some() {
+                    let message = format!(
+                        "there is already a {} `{}`; this one replaces it",
+                        kind.info().noun,
+                        item.name
+                    );
+                    reader.findings.warning(node.spot, message);
+                }
+                put(state.items_mut(kind), place, item);
             });
-        }
+        });
     }
 
     /// Reports a change of an unknown item; if an earlier phase had it, with a warning at most.
     fn report_unknown(
         &mut self,
-        kind: &ItemKindInfo,
-        name: &str,
+        (kind, name): (ItemKind, &str),
         spot: Spot,
-        state: &mut PhaseState,
+        state: &PhaseState,
         earlier: &ItemNames,
         removed: bool,
     ) {
-        if earlier.contains(&(kind.kind, name.to_owned())) {
+        let noun = kind.info().noun;
+        if earlier.contains(&(kind, name.to_owned())) {
             if removed {
                 let message = format!(
-                    "only an earlier phase has {} `{name}`, and its changes have ended",
-                    kind.word
+                    "only an earlier phase has a {noun} `{name}`, and its changes have ended"
                 );
                 self.findings.warning(spot, message);
             }
             return;
         }
-        let known = kind.items_in(state).iter().map(|item| item.name.as_str());
+        let known = state.items(kind).iter().map(|item| item.name.as_str());
         let hint = nearest_name(name, known)
             .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-        self.findings.error(
-            spot,
-            format!("the baseline has no {} `{name}`{hint}", without_article(kind.word)),
-        );
+        self.findings.error(spot, format!("the baseline has no {noun} `{name}`{hint}"));
     }
 
     fn advance(&mut self, at: &TableFields<'_>) -> PhaseAdvance {
@@ -286,10 +275,7 @@ impl ScenarioReader<'_> {
             matching,
             after_ns: at.duration_ns("after"),
             timeout_ns: at.duration_ns("timeout"),
-            on_timeout: match at.text("on_timeout") {
-                Some("abort") => OnTimeout::Abort,
-                _ => OnTimeout::Advance,
-            },
+            on_timeout: at.choice("on_timeout").unwrap_or_default(),
         }
     }
 
@@ -339,7 +325,10 @@ fn last(items: &[Rc<ScenarioItem>], name: &str) -> Option<usize> {
     items.iter().rposition(|item| item.name == name)
 }
 
-/// A noun without its article.
-fn without_article(word: &str) -> &str {
-    word.split_once(' ').map_or(word, |(_, word)| word)
+/// Puts an item in the place of another, or at the end.
+fn put(items: &mut Vec<Rc<ScenarioItem>>, place: Option<usize>, item: Rc<ScenarioItem>) {
+    match place {
+        Some(place) => items[place] = item,
+        None => items.push(item),
+    }
 }

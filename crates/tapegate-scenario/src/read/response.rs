@@ -2,64 +2,26 @@
 
 use std::rc::Rc;
 
+use super::ScenarioReader;
 use super::body::{ResultKind, new_member};
-use super::{ScenarioReader, TableFields};
 use crate::model::{
-    AnswerSource, HandlerKind, ItemResponse, OnSequenceEnd, ReplyOutcome, ReplySequence,
+    AnswerSource, HandlerKind, HandlerType, ItemResponse, ReplyOutcome, ReplySequence,
     ResponseBranch, ResponseHandler, ScenarioReply,
 };
 use crate::node::{Node, NodeValue};
 use crate::request_matcher::RequestMatcher;
-use crate::shape::{Table, language};
-
-/// The tables for the answers of one kind of item.
-pub(super) struct ResponseTables {
-    response: &'static Table,
-    entry: &'static Table,
-    branch: &'static Table,
-    default: &'static Table,
-}
-
-pub(super) static TOOL: ResponseTables = ResponseTables {
-    response: &language::TOOL_RESPONSE,
-    entry: &language::TOOL_ANSWER,
-    branch: &language::TOOL_BRANCH,
-    default: &language::TOOL_DEFAULT,
-};
-pub(super) static RESOURCE: ResponseTables = ResponseTables {
-    response: &language::RESOURCE_RESPONSE,
-    entry: &language::RESOURCE_ANSWER,
-    branch: &language::RESOURCE_BRANCH,
-    default: &language::RESOURCE_DEFAULT,
-};
-pub(super) static PROMPT: ResponseTables = ResponseTables {
-    response: &language::PROMPT_RESPONSE,
-    entry: &language::PROMPT_ANSWER,
-    branch: &language::PROMPT_BRANCH,
-    default: &language::PROMPT_DEFAULT,
-};
-pub(super) static METHOD: ResponseTables = ResponseTables {
-    response: &language::METHOD_RESPONSE,
-    entry: &language::METHOD_ANSWER,
-    branch: &language::METHOD_BRANCH,
-    default: &language::METHOD_DEFAULT,
-};
+use crate::shape::{TableFields, language};
 
 const MS_NS: u64 = 1_000_000;
 const HANDLER_TIMEOUT_MS: u64 = 30_000;
 
 impl ScenarioReader<'_> {
     /// Reads the response of an item.
-    pub(super) fn response(
-        &mut self,
-        node: &Node,
-        body: &ResultKind,
-        tables: &ResponseTables,
-    ) -> ItemResponse {
-        let at = TableFields::new(node, tables.response);
+    pub(super) fn response(&mut self, node: &Node, body: &ResultKind) -> ItemResponse {
+        let at = TableFields::new(node, body.tables().response);
         let branches =
-            self.with_step("match", |reader| reader.branches(at.list("match"), &at, body, tables));
-        let answer = self.read_answer(&at, None, body, tables);
+            self.with_step("match", |reader| reader.branches(at.list("match"), &at, body));
+        let answer = self.read_answer(&at, None, body);
         let is_map = node.as_map().is_some();
         let otherwise = match answer {
             Some(answer) => answer,
@@ -80,7 +42,7 @@ impl ScenarioReader<'_> {
         let part = Node { spot: written.spot, value: NodeValue::Map(Vec::new()) };
         let contents = new_member(written.spot, "contents", NodeValue::List(vec![part]));
         let node = Node { spot: written.spot, value: NodeValue::Map(vec![contents]) };
-        let at = TableFields::new(&node, &language::RESOURCE_ANSWER);
+        let at = TableFields::new(&node, body.tables().answer);
         AnswerSource::Reply(self.reply(&at, None, body))
     }
 
@@ -89,23 +51,19 @@ impl ScenarioReader<'_> {
         list: &[Node],
         outer: &TableFields<'_>,
         body: &ResultKind,
-        tables: &ResponseTables,
     ) -> Vec<ResponseBranch> {
-        let mut branches = Vec::new();
         let mut closed = false;
-        for (index, node) in list.iter().enumerate().filter(|(_, node)| node.as_map().is_some()) {
-            self.with_index(index, |reader| {
-                if closed {
-                    let message =
-                        "this branch is never reached, because the default comes before it";
-                    reader.findings.warning(node.spot, message);
-                }
-                let branch = reader.branch(node, outer, body, tables);
-                closed |= branch.when.is_none();
-                branches.push(branch);
-            });
-        }
-        branches
+        let branches = self.each(list, |reader, node| {
+            node.as_map()?;
+            if closed {
+                let message = "this branch is never reached, because the default comes before it";
+                reader.findings.warning(node.spot, message);
+            }
+            let branch = reader.branch(node, outer, body);
+            closed |= branch.when.is_none();
+            Some(branch)
+        });
+        branches.into_iter().flatten().collect()
     }
 
     fn branch(
@@ -113,25 +71,23 @@ impl ScenarioReader<'_> {
         node: &Node,
         outer: &TableFields<'_>,
         body: &ResultKind,
-        tables: &ResponseTables,
     ) -> ResponseBranch {
-        let at = TableFields::new(node, tables.branch);
+        let at = TableFields::new(node, body.tables().branch);
         let when = at.get("when");
         let default = at.get("default");
         let (when, answer) = match (when, default) {
             (Some(when), None) => {
                 let when =
                     self.with_step("when", |reader| RequestMatcher::read(when, reader.findings));
-                (Some(when), self.read_answer(&at, Some(outer), body, tables))
+                (Some(when), self.read_answer(&at, Some(outer), body))
             }
             (None, Some(Node { value: NodeValue::Bool(true), .. })) => {
-                (None, self.read_answer(&at, Some(outer), body, tables))
+                (None, self.read_answer(&at, Some(outer), body))
             }
             (None, Some(default)) => {
-                let inner = TableFields::new(default, tables.default);
-                let answer = self.with_step("default", |reader| {
-                    reader.read_answer(&inner, Some(outer), body, tables)
-                });
+                let inner = TableFields::new(default, body.tables().default);
+                let answer = self
+                    .with_step("default", |reader| reader.read_answer(&inner, Some(outer), body));
                 (None, answer)
             }
             _ => {
@@ -152,17 +108,16 @@ impl ScenarioReader<'_> {
         at: &TableFields<'_>,
         outer: Option<&TableFields<'_>>,
         body: &ResultKind,
-        tables: &ResponseTables,
     ) -> Option<AnswerSource> {
         let entries = at.node.as_map()?;
-        let plain = entries.iter().any(|(key, _)| is_answer(at, body, &key.name));
+        let plain = entries.iter().any(|(key, _)| body.has_answer_key(&key.name));
         let (handler, sequence) = (at.get("handler"), at.get("sequence"));
         self.check_never_given(at, body);
         if let Some(handler) = handler {
             return Some(self.with_step("handler", |reader| reader.handler(handler)));
         }
         if let Some(sequence) = sequence {
-            return Some(self.sequence(sequence, at, body, tables));
+            return Some(self.sequence(sequence, at, body));
         }
         plain.then(|| AnswerSource::Reply(self.reply(at, outer, body)))
     }
@@ -176,25 +131,15 @@ impl ScenarioReader<'_> {
             // These apply to all answers of a sequence.
             let is_shared = by == "sequence" && ["isError", "before"].contains(&entry.name);
             let is_hidden = by == "handler" && entry.name == "sequence";
-            if is_hidden || is_answer(at, body, &key.name) && !is_shared {
+            if is_hidden || body.has_answer_key(&key.name) && !is_shared {
                 let message = format!("`{}` is never used, because `{by}` overrides it", key.name);
                 self.findings.warning(key.spot, message);
             }
         }
     }
 
-    fn sequence(
-        &mut self,
-        node: &Node,
-        at: &TableFields<'_>,
-        body: &ResultKind,
-        tables: &ResponseTables,
-    ) -> AnswerSource {
-        let exhausted = match at.text("on_exhausted") {
-            Some("cycle") => OnSequenceEnd::Cycle,
-            Some("error") => OnSequenceEnd::Error,
-            _ => OnSequenceEnd::Last,
-        };
+    fn sequence(&mut self, node: &Node, at: &TableFields<'_>, body: &ResultKind) -> AnswerSource {
+        let exhausted = at.choice("on_exhausted").unwrap_or_default();
         let list = node.as_list().unwrap_or_default();
         if node.as_list().is_some_and(<[Node]>::is_empty) {
             self.with_step("sequence", |reader| {
@@ -203,15 +148,13 @@ impl ScenarioReader<'_> {
         }
         let mut replies = Vec::with_capacity(list.len());
         self.with_step("sequence", |reader| {
-            for (index, node) in list.iter().enumerate() {
+            reader.each(list, |reader, node| {
                 // A list among the answers comes from a file with many of them.
                 for node in node.as_list().unwrap_or(std::slice::from_ref(node)) {
-                    let entry = TableFields::new(node, tables.entry);
-                    reader.with_index(index, |reader| {
-                        replies.push(reader.reply(&entry, Some(at), body));
-                    });
+                    let entry = TableFields::new(node, body.tables().answer);
+                    replies.push(reader.reply(&entry, Some(at), body));
                 }
-            }
+            })
         });
         if replies.is_empty() {
             return AnswerSource::Empty;
@@ -261,8 +204,8 @@ impl ScenarioReader<'_> {
             };
             entries.iter().filter_map(pair).collect::<Vec<_>>()
         };
-        let (kind, needed) = if at.text("type") == Some("command") {
-            let argv = at.list("cmd").iter().filter_map(Node::as_text).map(str::to_owned).collect();
+        let (kind, needed) = if at.choice("type") == Some(HandlerType::Command) {
+            let argv = at.texts("cmd");
             let folder = at.text("working_dir").map(str::to_owned);
             (HandlerKind::Command { argv, env: pairs("env"), folder }, "cmd")
         } else {
@@ -275,12 +218,4 @@ impl ScenarioReader<'_> {
         }
         AnswerSource::Handler(Rc::new(ResponseHandler { kind, timeout_ns }))
     }
-}
-
-/// Whether a key is part of an answer.
-fn is_answer(at: &TableFields<'_>, body: &ResultKind, name: &str) -> bool {
-    at.table.entry(name).is_some_and(|entry| {
-        body.keys().contains(&entry.name)
-            || ["error", "result", "silent", "before"].contains(&entry.name)
-    })
 }

@@ -1,11 +1,9 @@
 //! Reads the server block, the metadata and the log settings.
 
-use super::{ScenarioReader, TableFields, capabilities};
-use crate::model::{
-    LogLevel, LogOutput, LogSettings, ScenarioMetadata, ScenarioScope, ScenarioServer,
-};
+use super::{ScenarioReader, capabilities};
+use crate::model::{LogOutput, LogSettings, ScenarioMetadata, ScenarioScope, ScenarioServer};
 use crate::node::{Node, NodeKey, NodeValue};
-use crate::shape::language;
+use crate::shape::{TableFields, language};
 
 /// A longer name is probably a mistake.
 const NAME_CHARS_MAX: usize = 100;
@@ -33,13 +31,10 @@ impl ScenarioReader<'_> {
                 info.push((key.clone(), node.clone()));
             }
         }
-        let versions = at.list("protocol_versions").iter().filter_map(Node::as_text);
-        let versions: Vec<String> = versions.map(str::to_owned).collect();
+        let versions = at.texts("protocol_versions");
         let mut server = minimal_server(name, info);
         server.instructions = at.text("instructions").map(str::to_owned);
-        if at.text("state_scope") == Some("global") {
-            server.scope = ScenarioScope::Global;
-        }
+        server.scope = at.choice("state_scope").unwrap_or_default();
         if !versions.is_empty() {
             server.protocol_versions = versions;
         }
@@ -77,7 +72,7 @@ pub(super) fn read_metadata(at: &TableFields<'_>) -> ScenarioMetadata {
         description: text("description"),
         safe: text("safe"),
         severity: text("severity"),
-        tags: at.list("tags").iter().filter_map(Node::as_text).map(str::to_owned).collect(),
+        tags: at.texts("tags"),
     }
 }
 
@@ -85,12 +80,7 @@ pub(super) fn read_metadata(at: &TableFields<'_>) -> ScenarioMetadata {
 pub(super) fn read_logging(at: &TableFields<'_>) -> LogSettings {
     let Some(at) = at.map("logging", &language::LOGGING) else { return LogSettings::default() };
     LogSettings {
-        level: match at.text("level") {
-            Some("debug") => LogLevel::Debug,
-            Some("warn") => LogLevel::Warn,
-            Some("error") => LogLevel::Error,
-            _ => LogLevel::Info,
-        },
+        level: at.choice("level").unwrap_or_default(),
         on_phase_change: at.flag("on_phase_change").unwrap_or(false),
         on_trigger_match: at.flag("on_trigger_match").unwrap_or(false),
         output: match at.text("output") {

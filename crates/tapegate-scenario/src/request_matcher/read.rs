@@ -8,7 +8,7 @@ use crate::finding::Findings;
 use crate::node::{Node, NodeKey, NodeValue};
 use crate::pattern::{REGEX, SimpleGlob, regex};
 use crate::shape::nearest_name_within;
-use crate::template::{AccessStep, TemplateVariable, path};
+use crate::template::{AccessStep, ROOTS, TemplateVariable, path};
 
 /// How deeply a condition may be nested.
 const DEPTH_MAX: usize = 64;
@@ -27,22 +27,6 @@ const OPERATORS: [&str; 12] = [
     "lt",
     "equals",
     "glob",
-];
-
-/// The roots a path may start with; anything else is a member of the params.
-const ROOTS: [&str; 12] = [
-    "args",
-    "arguments",
-    "params",
-    "tool",
-    "resource",
-    "prompt",
-    "phase",
-    "request",
-    "connection",
-    "env",
-    "reply",
-    "uri",
 ];
 
 impl RequestMatcher {
@@ -98,6 +82,7 @@ impl RequestMatcher {
     }
 
     fn push(&mut self, steps: &[AccessStep], tests: Vec<ConditionTest>) {
+        // A path with another root names a member of the params.
         let known =
             matches!(steps.first(), Some(AccessStep::Key(root)) if ROOTS.contains(&root.as_str()));
         let variable = match (known, steps) {

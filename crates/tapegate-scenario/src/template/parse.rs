@@ -41,6 +41,22 @@ pub(crate) enum TemplateVariable {
     Unknown,
 }
 
+/// The names that a variable may start with.
+pub(crate) const ROOTS: [&str; 12] = [
+    "args",
+    "arguments",
+    "params",
+    "tool",
+    "resource",
+    "prompt",
+    "phase",
+    "request",
+    "connection",
+    "env",
+    "reply",
+    "uri",
+];
+
 /// How deeply function calls may be nested.
 const DEPTH_MAX: usize = 16;
 

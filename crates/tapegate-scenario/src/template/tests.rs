@@ -73,6 +73,10 @@ fn strings_are_sent_as_the_client_wrote_them() {
     assert_eq!(out, br#""<\ud800\u0041\/>""#);
 }
 
+fn read_form(node: &Node, interpolate: InterpolationMode, findings: &mut Findings) -> JsonTemplate {
+    JsonTemplate::read(node, &|_| interpolate, &GeneratorLimits::default(), findings)
+}
+
 #[test]
 fn what_has_no_holes_is_one_piece() {
     let node = Node::new(NodeValue::List(vec![
@@ -81,9 +85,9 @@ fn what_has_no_holes_is_one_piece() {
         Node::new(NodeValue::Raw("{ \"a\" : 1,\n\"a\":2}".to_owned())),
     ]));
     let mut findings = Findings::default();
-    let form = JsonTemplate::read(&node, InterpolationMode::All, &mut findings);
+    let form = read_form(&node, InterpolationMode::All, &mut findings);
     assert_eq!(form.as_plain(), Some(&br#"["a \"b\" ${x}",1.50,{"a":1,"a":2}]"#[..]));
-    let form = JsonTemplate::read(&node, InterpolationMode::None, &mut findings);
+    let form = read_form(&node, InterpolationMode::None, &mut findings);
     assert_eq!(form.as_plain(), Some(&br#"["a \"b\" $${x}",1.50,{"a":1,"a":2}]"#[..]));
     assert!(findings.into_list().is_empty());
 }
@@ -95,7 +99,7 @@ fn a_map_of_very_many_keys_takes_no_time() {
         (key, Node::new(NodeValue::Number(number.to_string())))
     };
     let node = Node::new(NodeValue::Map((0..300_000).map(entry).collect()));
-    let form = JsonTemplate::read(&node, InterpolationMode::All, &mut Findings::default());
+    let form = read_form(&node, InterpolationMode::All, &mut Findings::default());
     assert_eq!(form.as_plain(), Some(&*node.to_json()));
 }
 
@@ -114,7 +118,7 @@ fn faults_are_findings() {
         ("${fn.upper(x)}", Severity::Warning, "unknown variable in `${fn.upper(x)}`"),
     ] {
         let mut findings = Findings::default();
-        JsonTemplate::read(&Node::text(text), InterpolationMode::All, &mut findings);
+        read_form(&Node::text(text), InterpolationMode::All, &mut findings);
         let found = findings.into_list();
         assert_eq!(found.len(), 1, "{text}: {found:?}");
         assert_eq!(found[0].severity, severity, "{text}");
@@ -122,7 +126,7 @@ fn faults_are_findings() {
     }
     let deep = format!("${{{}'x'{}}}", "fn.upper(".repeat(20), ")".repeat(20));
     let mut findings = Findings::default();
-    JsonTemplate::read(&Node::text(deep), InterpolationMode::All, &mut findings);
+    read_form(&Node::text(deep), InterpolationMode::All, &mut findings);
     assert!(findings.has_errors());
 }
 

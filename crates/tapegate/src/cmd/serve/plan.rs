@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use tapegate_scenario::behavior;
-use tapegate_scenario::finding::{Finding, Findings, Severity};
-use tapegate_scenario::load::{self, LoadOptions, ScenarioFileKind, ScenarioLimits};
+use tapegate_scenario::finding::{Finding, Severity};
+use tapegate_scenario::load::{self, LoadOptions, ScenarioFileKind};
 use tapegate_scenario::model::{Delivery, LogOutput, Scenario};
-use tapegate_scenario::node::{Node, NodeKey, NodeValue, Spot};
-use tapegate_scenario::template::InterpolationMode;
+use tapegate_scenario::node::Spot;
 
 use super::args::Args;
 use super::{dangerous_features, library};
@@ -100,12 +99,7 @@ impl ServePlan {
 
     /// How all answers are delivered, if the command line says so.
     pub(super) fn delivery(&self) -> Option<Delivery> {
-        let word = self.args.behavior?.as_str();
-        let key = NodeKey { spot: Spot::default(), name: "delivery".to_owned() };
-        let node = Node::new(NodeValue::Map(vec![(key, Node::text(word))]));
-        let limits = ScenarioLimits::default().generator;
-        let how = behavior::BehaviorContext { limits, interpolate: InterpolationMode::None };
-        Some(behavior::read(&node, &how, &mut Findings::default()).delivery)
+        Some(behavior::named_delivery(self.args.behavior?.as_str()))
     }
 }
 
