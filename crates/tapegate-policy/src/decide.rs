@@ -117,9 +117,6 @@ pub struct Decision {
     /// Whether an absolute path might pass: the call has a relative one, and a rule requires a path
     /// in a folder.
     pub relative_path: bool,
-    /// Whether every call of this method and name gets the same decision, whatever its arguments,
-    /// caller and time.
-    pub by_name: bool,
     /// Every step of the decision, for `policy explain`. Empty unless requested.
     pub steps: Vec<String>,
 }

@@ -346,7 +346,6 @@ fn deny_second_approval(calls: &mut [JudgedCall<'_>]) {
         if scope(call).is_some_and(|scope| scope != first)
             && let Some(decision) = &mut call.decision
         {
-            let decision = Arc::make_mut(decision);
             decision.strict = DecisionOutcome::Deny;
             // In development the outcome stays `Forward`, and only `strict` records what production
             // would do.
@@ -367,13 +366,11 @@ impl JudgedMessage<'_, '_> {
     }
 
     /// Denies a call that needs approval but cannot wait for it. Returns whether it did.
-    fn deny_if_cannot_wait(&self, decision: &mut Option<Arc<Decision>>) -> bool {
+    fn deny_if_cannot_wait(&self, decision: &mut Option<Box<Decision>>) -> bool {
         let Some(decision) = decision.as_mut().filter(|_| !self.waits) else { return false };
         if !matches!(decision.strict, DecisionOutcome::Hold { .. }) {
             return false;
         }
-        // A copy, since the cache may share the decision with a later call that can wait.
-        let decision = Arc::make_mut(decision);
         decision.strict = DecisionOutcome::Deny;
         if decision.outcome != DecisionOutcome::Forward {
             decision.outcome = DecisionOutcome::Deny;

@@ -116,24 +116,6 @@ impl<'a> Note<'a> {
         }
     }
 
-    /// Whether another note says the same about another message. Time, number, id, latency and
-    /// correlation id are ignored.
-    pub fn is_like(&self, other: &Note<'_>) -> bool {
-        self.kind == other.kind
-            && self.decision == other.decision
-            && (self.lane, self.from) == (other.lane, other.from)
-            && self.name == other.name
-            && self.method == other.method
-            && (self.gate, self.profile) == (other.gate, other.profile)
-            && (self.forwarded, self.auto_approved) == (other.forwarded, other.auto_approved)
-            && self.rule == other.rule
-            && self.policies == other.policies
-            && self.reason == other.reason
-            && self.policy_version == other.policy_version
-            && self.principal == other.principal
-            && self.traceparent == other.traceparent
-    }
-
     /// The part of a text that goes into a note.
     pub(crate) fn text(text: &'a str) -> Option<Cow<'a, str>> {
         let end = text.len().min(TEXT_BYTES_MAX);

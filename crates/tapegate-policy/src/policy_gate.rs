@@ -126,8 +126,6 @@ impl PolicyGate {
         // Lists that were compared with the old lock are requested again before the next call.
         self.lists.update_pins(active_policy.policy.as_deref(), &self.settings.source);
         self.active_policy = active_policy;
-        // A cached decision of the old policy would keep passing calls that the new one denies.
-        self.state.forget_decisions();
     }
 
     fn is_strict(&self) -> bool {

@@ -5,7 +5,6 @@
 //! has grown large is rotated to a numbered name, and the chain continues in a new one.
 
 mod chain;
-mod event_template;
 mod events;
 mod files;
 mod follower;
@@ -18,7 +17,6 @@ mod tail;
 mod verify;
 
 pub use chain::ChainLink;
-pub use event_template::EventValues;
 pub use events::{LoggedEvent, LoggedEvents, NotAnEvent};
 pub use files::{CURRENT, LogFile, is_line, open_file, parts};
 pub use follower::LogFollower;

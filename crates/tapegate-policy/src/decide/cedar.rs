@@ -79,8 +79,7 @@ pub(super) fn evaluate_cedar(
     } else {
         new_decision(DecisionOutcome::Forward, GateName::Policy, answer.reason.into())
     };
-    // Never cached: policies may read the time, the caller and the arguments.
-    Decision { policies: answer.policies, by_name: false, ..decision }
+    Decision { policies: answer.policies, ..decision }
 }
 
 /// Whether a policy forbids the call, rather than none permitting it.

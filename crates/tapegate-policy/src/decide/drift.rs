@@ -23,21 +23,15 @@ pub(super) fn require_approval_for_drift(
     if let Some(rule_workflow) = asked_by_rule {
         if policy.pins.workflow.as_deref() == Some(rule_workflow) {
             let reason = format!("{}; {drift}", decision.reason).into();
-            return Decision { drift: true, by_name: false, reason, ..decision };
+            return Decision { drift: true, reason, ..decision };
         }
         // A call is held once, and the approvers of one workflow cannot answer for the other.
         steps.add(|| "pins: the change needs another workflow; denied".to_owned());
         let denied = new_decision(DecisionOutcome::Deny, GateName::Governance, drift.into());
-        return Decision { drift: true, by_name: false, rule: decision.rule, ..denied };
+        return Decision { drift: true, rule: decision.rule, ..denied };
     }
     let held = hold(policy, policy.pins.workflow.as_deref(), drift.into(), steps);
-    Decision {
-        drift: true,
-        by_name: false,
-        rule: decision.rule,
-        policies: decision.policies,
-        ..held
-    }
+    Decision { drift: true, rule: decision.rule, policies: decision.policies, ..held }
 }
 
 /// A description of what is done about drift.

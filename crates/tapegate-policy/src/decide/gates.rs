@@ -50,16 +50,14 @@ pub(super) fn decide_call(
         // Before the rules: neither a rule nor an approver can pass a changed definition.
         if policy.pins.on_drift == OnDrift::Deny {
             let denied = new_decision(DecisionOutcome::Deny, GateName::Governance, drift.into());
-            return Decision { drift: true, by_name: false, ..denied };
+            return Decision { drift: true, ..denied };
         }
     }
     let range = (RuleScope::Gated, Some(&policy.default));
     // With a default there is always a decision.
-    let mut decision = decide_by_rules(policy, range, call, facts, steps).unwrap_or_else(|| {
+    let decision = decide_by_rules(policy, range, call, facts, steps).unwrap_or_else(|| {
         new_decision(DecisionOutcome::Deny, GateName::Governance, "no rule matches".into())
     });
-    // A failed listing is drift for one call only, so the decision must not be cached.
-    decision.by_name &= drifted.is_none();
     match drifted {
         Some(drift) if policy.pins.on_drift == OnDrift::Approve => {
             require_approval_for_drift(policy, decision, drift, steps)
@@ -73,7 +71,7 @@ pub(super) fn refuse_own_file(found: &str, steps: &mut impl StepRecorder) -> Dec
     steps.add(|| format!("built-in rule `{OWN_FILES}`: the call names `{found}`"));
     let reason = format!("the call names `{found}`, which only a person may touch");
     let denied = new_decision(DecisionOutcome::Deny, GateName::Governance, reason.into());
-    Decision { rule: Some(OWN_FILES.into()), by_name: false, ..denied }
+    Decision { rule: Some(OWN_FILES.into()), ..denied }
 }
 
 /// The decision of the rules, or of the default if there is one; `None` if neither applies.
@@ -112,12 +110,8 @@ fn decide_by_rules(
                 });
                 (apply_action(policy, default, None, call, facts, steps), None)
             }
-            (None, None) => {
-                // A rule below tested arguments and failed, so the result depends on them as well.
-                return worst.map(|worst| Decision { by_name: worst.by_name && !looked, ..worst });
-            }
+            (None, None) => return worst,
         };
-        decision.by_name &= !looked;
         if decision.strict == DecisionOutcome::Deny {
             let rule = hit.as_ref().map(|hit| hit.rule);
             decision.description = rule.and_then(|rule| rule.description.as_deref()).map(Arc::from);
@@ -128,11 +122,7 @@ fn decide_by_rules(
         // Nothing below can be stricter than a denial.
         let next = next.filter(|_| decision.strict != DecisionOutcome::Deny);
         let decision = match worst.take() {
-            // If either decision depends on more than the name, so does the result.
-            Some(worst) => {
-                let by_name = worst.by_name && decision.by_name;
-                Decision { by_name, ..stricter_of(worst, decision, steps) }
-            }
+            Some(worst) => stricter_of(worst, decision, steps),
             None => decision,
         };
         let Some(next) = next else { return Some(decision) };
@@ -299,7 +289,6 @@ pub(super) fn new_decision(strict: DecisionOutcome, gate: GateName, reason: Arc<
         description: None,
         other_arguments: false,
         relative_path: false,
-        by_name: true,
         steps: Vec::new(),
     }
 }

@@ -47,8 +47,6 @@ pub(super) fn decide_every_reading(
     let own_file = own_file.as_deref();
     let mut worst =
         gates::decide_call(policy, &NamedCall::as_written(call, is_uri), own_file, facts, steps);
-    // There may be any number of resources, so decisions about them are not cached.
-    worst.by_name &= !is_uri || gated == Some(GatedMethod::Complete);
     // The arguments are tested again for each reading, so a long name with large arguments would be
     // slow.
     let arguments_bytes = call.arguments.map_or(0, <[u8]>::len);
@@ -58,15 +56,14 @@ pub(super) fn decide_every_reading(
         let cause_text = "its name can be read in too many ways";
         steps.add(|| format!("visibility: {cause_text}"));
         let denied = new_decision(DecisionOutcome::Deny, GateName::Visibility, cause_text.into());
-        return Decision { by_name: false, ..denied };
+        return denied;
     };
     for reading in found {
-        worst.by_name = false;
         steps.add(|| format!("servers may read `{reading}`:"));
         let named = NamedCall::read(call, &reading, is_uri);
         let decision = gates::decide_call(policy, &named, own_file, facts, steps);
         let reason = format!("{}, because it may be read as `{reading}`", decision.reason);
-        let decision = Decision { reason: reason.into(), by_name: false, ..decision };
+        let decision = Decision { reason: reason.into(), ..decision };
         worst = stricter_of(worst, decision, steps);
     }
     worst
@@ -119,7 +116,7 @@ pub(super) fn stricter_of(
         steps.add(|| format!("approval: {cause_text}"));
         let denied = new_decision(DecisionOutcome::Deny, GateName::Governance, cause_text.into());
         let description = Some(TWO_WORKFLOWS.into());
-        return Decision { rule: one.rule, description, by_name: false, ..denied };
+        return Decision { rule: one.rule, description, ..denied };
     }
     if rank(&one) >= rank(&other) { one } else { other }
 }

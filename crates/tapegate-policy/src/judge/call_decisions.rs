@@ -1,10 +1,7 @@
 //! Decides about the calls of a message.
 
-use std::sync::Arc;
-
 use tapegate_core::side::Side;
 
-use super::state::LastDecision;
 use super::{
     JudgedCall, JudgedCalls, JudgedMessage, MessageArrival, PolicyJudge, SessionState, completion,
     hidden_by,
@@ -17,50 +14,22 @@ use crate::methods::MethodTreatment;
 use crate::own_files::OWN_FILES;
 use crate::pins;
 
-/// The longest name whose decision is cached.
-const NAME_BYTES_MAX: usize = 256;
-
 impl PolicyJudge<'_> {
     /// Decides about a call of something that the server offers.
-    ///
-    /// Agents call the same thing repeatedly and most decisions depend on the name alone, so the
-    /// last one is cached.
     pub(super) fn decide_gated(
         &self,
         now: &JudgedMessage<'_, '_>,
         gated: GatedMethod,
         name: &str,
         state: &mut SessionState,
-    ) -> Option<Arc<Decision>> {
+    ) -> Option<Box<Decision>> {
         let policy = self.policy?;
         let offer = gated.offer(name);
-        let SessionState { watch, drift, last, .. } = state;
-        let drift = drift.as_deref();
+        let (lock, source) = (&policy.pins.lock, self.source);
         // A failed listing of our own comes first: the lists seen so far say nothing about it.
-        let drift = drift.or_else(|| watch.drift(&policy.pins.lock, self.source, offer, name));
-        let arguments = match gated {
-            GatedMethod::Complete => now.params(),
-            _ => now.envelope.arguments,
-        };
-        if let Some(last) = last
-            // Drift may appear at any time, an explanation needs its steps, and own files are in
-            // the arguments: the cache knows none of them.
-            && drift.is_none()
-            && !self.explains
-            && !policy.own_files.may_name(arguments)
-            && (last.gated == gated && last.name == name)
-        {
-            return Some(Arc::clone(&last.decision));
-        }
-        let drift = drift
-            .map(|drift| pins::drift_message(drift, &policy.pins.lock, self.source, offer, name));
-        let decision = self.decision(now, gated.method(), Some(name), drift.as_deref(), state)?;
-        // The client chooses the name, so the size of a cached one is bounded.
-        if decision.by_name && name.len() <= NAME_BYTES_MAX {
-            let (name, decision) = (name.to_owned(), Arc::clone(&decision));
-            state.last = Some(LastDecision { gated, name, decision });
-        }
-        Some(decision)
+        let drift = state.drift.as_deref().or_else(|| state.watch.drift(lock, source, offer, name));
+        let drift = drift.map(|drift| pins::drift_message(drift, lock, source, offer, name));
+        self.decision(now, gated.method(), Some(name), drift.as_deref(), state)
     }
 
     /// The file of Tapegate's own that a client's message names. Only for methods without arguments,
@@ -109,12 +78,12 @@ impl PolicyJudge<'_> {
         name: Option<&str>,
         drift: Option<&str>,
         state: &mut SessionState,
-    ) -> Option<Arc<Decision>> {
+    ) -> Option<Box<Decision>> {
         let policy = self.policy?;
         let MessageArrival { from, session, wall_us, .. } = now.arrival;
         // Before the rules, so that no rule can forward such a call.
         if let Some(found) = self.find_own_file(now, method) {
-            return Some(Arc::new(refuse_own_file(self.profile, &found)));
+            return Some(Box::new(refuse_own_file(self.profile, &found)));
         }
         let principal = Some(state.callers.caller(session, now.envelope));
         let facts = CallFacts { wall_us, principal, drift };
@@ -126,10 +95,10 @@ impl PolicyJudge<'_> {
             PolicyCall { source: self.source, method, name: name.unwrap_or_default(), arguments };
         let Some(name) = name else {
             let decision = decide_unnamed(policy, self.profile, &call, &facts, self.explains);
-            return Some(Arc::new(decision));
+            return Some(Box::new(decision));
         };
         if !self.explains {
-            return Some(Arc::new(decide_from(policy, self.profile, from, &call, &facts)));
+            return Some(Box::new(decide_from(policy, self.profile, from, &call, &facts)));
         }
         let mut decision = explain_from(policy, self.profile, from, &call, &facts);
         if decision.gate == GateName::Visibility
@@ -139,6 +108,6 @@ impl PolicyJudge<'_> {
             let first = decision.steps.len().min(1);
             decision.steps.insert(first, format!("visibility: it is {by}"));
         }
-        Some(Arc::new(decision))
+        Some(Box::new(decision))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::ops::Deref;
-use std::sync::Arc;
 
 use crate::decide::{Decision, DecisionOutcome, GateName};
 use crate::filter::FilteredList;
@@ -71,8 +70,8 @@ pub struct JudgedCall<'m> {
     pub offer: Option<OfferKind>,
     /// The name of the tool or prompt, or the URI; empty for a method that has none.
     pub name: Cow<'m, str>,
-    /// The decision; `None` without a policy. Shared, since decisions are cached.
-    pub decision: Option<Arc<Decision>>,
+    /// The decision; `None` without a policy.
+    pub decision: Option<Box<Decision>>,
     /// Whether it is denied only because it needs approval and its message cannot wait.
     pub cannot_wait: bool,
 }

@@ -1,10 +1,8 @@
 //! The roots that a client exposes to its server.
 
-use std::borrow::Cow;
-use std::sync::Arc;
-
 use super::{JudgedCall, JudgedCalls, JudgedMessage, PolicyJudge};
 use crate::decide::refuse_own_file;
+use std::borrow::Cow;
 
 /// The request that roots are a response to.
 const METHOD: &str = "roots/list";
@@ -18,7 +16,7 @@ impl PolicyJudge<'_> {
             method: Cow::Borrowed(METHOD),
             offer: None,
             name: Cow::Borrowed(""),
-            decision: Some(Arc::new(refuse_own_file(self.profile, &found))),
+            decision: Some(Box::new(refuse_own_file(self.profile, &found))),
             cannot_wait: false,
         })
     }

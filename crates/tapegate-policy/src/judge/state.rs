@@ -1,10 +1,7 @@
 //! What the judge remembers about a session.
 
-use std::sync::Arc;
-
 use super::callers::CallerRegistry;
-use crate::decide::{Decision, PolicyPrincipal};
-use crate::gated_requests::GatedMethod;
+use crate::decide::PolicyPrincipal;
 use crate::pins::DefinitionWatch;
 
 /// What earlier messages of a session have shown: the callers, and the server's definitions.
@@ -15,16 +12,6 @@ pub struct SessionState {
     /// How the definition of what is called differs from the accepted one, if the user of the judge
     /// has set it.
     pub(super) drift: Option<String>,
-    /// The last decision that depends on method and name alone.
-    pub(super) last: Option<LastDecision>,
-}
-
-/// A decision that applies to every call of this method and name under the same policy.
-#[derive(Debug)]
-pub(super) struct LastDecision {
-    pub(super) gated: GatedMethod,
-    pub(super) name: String,
-    pub(super) decision: Arc<Decision>,
 }
 
 impl SessionState {
@@ -46,10 +33,5 @@ impl SessionState {
     /// Whether [`SessionState::set_drift`] has set a difference.
     pub(crate) fn has_drift(&self) -> bool {
         self.drift.is_some()
-    }
-
-    /// Drops cached decisions, because the policy has changed.
-    pub(crate) fn forget_decisions(&mut self) {
-        self.last = None;
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tapegate_core::gate::Verdict;
-use tapegate_policy::decide::{CallFacts, PolicyCall, decide};
 use tapegate_policy::inspect::TransportKind;
 use tapegate_policy::model::{Policy, Profile};
 
@@ -72,18 +71,6 @@ fn rig(policy: &Arc<Policy>) -> GateHarness {
 fn policies() -> [Arc<Policy>; 3] {
     let cedar = ("p.cedar", "permit(principal, action, resource);");
     POLICIES.map(|text| Arc::new(policy_with(text, &[cedar])))
-}
-
-#[test]
-fn what_arguments_or_cedar_have_decided_is_asked_each_time() {
-    let [policy, ..] = policies();
-    let by_name = |name, arguments: &'static str| {
-        let arguments = Some(arguments.as_bytes());
-        let call = PolicyCall { source: "fs", method: "tools/call", name, arguments };
-        decide(&policy, Profile::Production, &call, &CallFacts::default()).by_name
-    };
-    assert!(by_name("b", "{}") && by_name("aa", "{}") && by_name("d", "{}"));
-    assert!(!by_name("a", "{}") && !by_name("a", r#"{"x":"ok"}"#) && !by_name("c", "{}"));
 }
 
 proptest! {

@@ -3,8 +3,6 @@
 //! The keys and their order are a promise: docs/activity-log.md names them all. Keys may be added
 //! but are never renamed or removed.
 
-use std::ops::Range;
-
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::{check, compact, write_str};
 use tapegate_core::time::{SubSecond, write_rfc3339};
@@ -27,7 +25,7 @@ macro_rules! key {
 /// The size to reserve for a line; most are shorter.
 const LINE_BYTES: usize = 1024;
 /// The text before the timestamp.
-pub(super) const START: &[u8] = b"{\"timestamp\":\"";
+const START: &[u8] = b"{\"timestamp\":\"";
 /// The position of the fraction in a timestamp.
 const FRACTION: usize = "2026-01-01T00:00:00.".len();
 
@@ -36,17 +34,11 @@ pub(super) fn write(event: &ActivityEvent<'_>, out: &mut Vec<u8>) {
     write_at(event, &mut SecondCache::default(), out);
 }
 
-/// Like [`write`], but reuses the last timestamp, and returns the positions of the values that
-/// differ between similar events.
-pub(super) fn write_at(
-    event: &ActivityEvent<'_>,
-    second: &mut SecondCache,
-    out: &mut Vec<u8>,
-) -> MemberRanges {
+/// Like [`write`], but reuses the last timestamp.
+pub(super) fn write_at(event: &ActivityEvent<'_>, second: &mut SecondCache, out: &mut Vec<u8>) {
     out.reserve(LINE_BYTES);
     let mut body = EventObject { out };
     body.write_time(event.wall_us, second);
-    let after_moment = body.out.len();
     body.write_known(key!("level"), Some(event.level));
     body.write_known(key!("kind"), Some(event.kind));
     body.write_known(key!("component"), Some(event.component));
@@ -54,7 +46,7 @@ pub(super) fn write_at(
     body.write_known(key!("direction"), event.direction);
     body.write_optional(key!("method"), event.method.as_deref());
     body.write_optional(key!("tool"), event.tool.as_deref());
-    let message_id = body.write_optional(key!("message_id"), event.message_id.as_deref());
+    body.write_optional(key!("message_id"), event.message_id.as_deref());
     body.write_known(
         key!("governance_decision"),
         event.governance_decision.map(LoggedDecision::as_str),
@@ -71,30 +63,16 @@ pub(super) fn write_at(
     if event.auto_approved {
         body.write_raw(key!("auto_approved"), b"true");
     }
-    let latency_us = body.number(key!("latency_us"), event.latency_us);
+    body.number(key!("latency_us"), event.latency_us);
     body.write_optional(key!("principal"), event.principal.as_deref());
     body.write_optional(key!("approval_id"), event.approval_id.as_deref());
     body.write_optional(key!("decided_by"), event.decided_by.as_deref());
     body.text(key!("connection_id"), &event.connection_id);
-    let request_id = body.write_optional(key!("request_id"), event.request_id.as_deref());
+    body.write_optional(key!("request_id"), event.request_id.as_deref());
     body.write_optional(key!("tape_session_id"), event.tape_session_id.as_deref());
-    let tape_seq = body.number(key!("tape_seq"), event.tape_seq);
+    body.number(key!("tape_seq"), event.tape_seq);
     body.write_optional(key!("traceparent"), event.traceparent.as_deref());
     body.write_extra(&event.extra);
-    MemberRanges { after_moment, message_id, latency_us, request_id, tape_seq }
-}
-
-/// The position of a member's value, if present.
-pub(super) type MemberRange = Option<Range<usize>>;
-
-/// The positions of the values that differ between similar events, in order.
-#[derive(Debug, Default)]
-pub(super) struct MemberRanges {
-    pub(super) after_moment: usize,
-    pub(super) message_id: MemberRange,
-    pub(super) latency_us: MemberRange,
-    pub(super) request_id: MemberRange,
-    pub(super) tape_seq: MemberRange,
 }
 
 /// The formatted second of the last event, which most events share with the one before.
@@ -106,7 +84,7 @@ pub(super) struct SecondCache {
 
 impl SecondCache {
     /// Appends a timestamp in RFC 3339 with microseconds.
-    pub(super) fn write(&mut self, wall_us: i64, out: &mut Vec<u8>) {
+    fn write(&mut self, wall_us: i64, out: &mut Vec<u8>) {
         let (number, micros) = (wall_us.div_euclid(1_000_000), wall_us.rem_euclid(1_000_000));
         if self.number != Some(number) {
             self.text.clear();
@@ -168,21 +146,17 @@ impl EventObject<'_> {
         }
     }
 
-    /// Writes an optional member and returns the position of its value.
-    fn write_optional(&mut self, key: &'static str, text: Option<&str>) -> MemberRange {
-        let text = text?;
-        self.key(key);
-        let start = self.out.len();
-        put_text(self.out, text);
-        Some(start..self.out.len())
+    fn write_optional(&mut self, key: &'static str, text: Option<&str>) {
+        if let Some(text) = text {
+            self.write_text(key, text);
+        }
     }
 
-    fn number(&mut self, key: &'static str, number: Option<u64>) -> MemberRange {
-        let number = number?;
-        self.key(key);
-        let start = self.out.len();
-        put_number(self.out, number);
-        Some(start..self.out.len())
+    fn number(&mut self, key: &'static str, number: Option<u64>) {
+        if let Some(number) = number {
+            self.key(key);
+            put_number(self.out, number);
+        }
     }
 
     fn list(&mut self, key: &'static str, texts: &[String]) {
@@ -221,7 +195,7 @@ impl EventObject<'_> {
 }
 
 /// Appends a JSON string, truncated if it is too long.
-pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
+fn put_text(out: &mut Vec<u8>, text: &str) {
     if text.len() <= TEXT_BYTES_MAX {
         return write_str(out, text);
     }

@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::chain::ChainLink;
-use super::event_template::{EventTemplate, EventValues};
 use super::files::CURRENT;
 use super::rotation::{self, LogRemoval};
 use super::{ActivityEvent, KINDS, line, notice, tail};
@@ -46,8 +45,6 @@ pub struct ActivityLog {
     link: ChainLink,
     pending: PendingEvents,
     second: line::SecondCache,
-    /// The last event that was written in full, as a template for similar ones.
-    form: EventTemplate,
     out: Vec<u8>,
     /// Lines about the log itself that are still to be written.
     notices: Vec<Vec<u8>>,
@@ -91,7 +88,6 @@ impl ActivityLog {
             link: ChainLink::START,
             pending: PendingEvents::default(),
             second: line::SecondCache::default(),
-            form: EventTemplate::default(),
             out: Vec::new(),
             notices: Vec::new(),
             continued: None,
@@ -117,22 +113,8 @@ impl ActivityLog {
     /// Adds an event to the next commit.
     pub fn append(&mut self, event: &ActivityEvent<'_>) {
         debug_assert!(event.kind.is_empty() || KINDS.contains(&event.kind), "{}", event.kind);
-        let text = &mut self.pending.text;
-        let start = text.len();
-        let places = line::write_at(event, &mut self.second, text);
-        self.form.capture(text, start, places);
-        self.pending.ends.push(text.len());
-    }
-
-    /// Adds an event that differs from the last [`ActivityLog::append`] only in `differing`; false
-    /// if it cannot, because it has other members.
-    pub fn append_similar(&mut self, differing: &EventValues<'_>) -> bool {
-        let fits = self.form.has_same_members(differing);
-        if fits {
-            self.form.write(differing, &mut self.second, &mut self.pending.text);
-            self.pending.ends.push(self.pending.text.len());
-        }
-        fits
+        line::write_at(event, &mut self.second, &mut self.pending.text);
+        self.pending.ends.push(self.pending.text.len());
     }
 
     /// Writes all added events. After an error none of them is in the file, nor ever will be: what

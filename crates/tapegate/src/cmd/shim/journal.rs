@@ -20,7 +20,7 @@ use tapegate_core::side::{Lane, Side};
 use tapegate_policy::model::Profile;
 use tapegate_policy::note::{Note, NoteKind};
 use tapegate_policy::redact::Redactor;
-use tapegate_store::activity::{ActivityEvent, EventValues};
+use tapegate_store::activity::ActivityEvent;
 
 use self::event_details::{details, level, list_method_of};
 pub(super) use self::event_sink::{EventSink, ShippedLog};
@@ -45,8 +45,6 @@ struct JournalInner {
     /// The ids of the approval requests of held calls.
     approvals: HashMap<HoldId, String>,
     counters: SessionCounters,
-    /// The last logged call, if nothing else has been logged since.
-    last: Option<Note<'static>>,
 }
 
 /// The parts that a journal is made of.
@@ -73,7 +71,6 @@ impl ShimJournal {
             taped: false,
             approvals: HashMap::new(),
             counters: SessionCounters::default(),
-            last: None,
         })))
     }
 
@@ -86,14 +83,12 @@ impl ShimJournal {
     /// Sets the redactor and the profile used from now on.
     pub(super) fn mask(&self, masking: Option<Redactor>, profile: Profile) {
         let mut inner = self.inner();
-        // A line that was masked by the old rules must not become a template for new ones.
-        (inner.masking, inner.profile, inner.last) = (masking, profile, None);
+        (inner.masking, inner.profile) = (masking, profile);
     }
 
     /// From now on, messages are recorded on a tape.
     pub(super) fn enable_tape_numbers(&self) {
-        let mut inner = self.inner();
-        (inner.taped, inner.last) = (true, None);
+        self.inner().taped = true;
     }
 
     /// Associates a held call with its approval request.
@@ -173,9 +168,6 @@ impl JournalInner {
     /// Logs a note. Every call comes through here, so copying is avoided.
     fn log_note(&mut self, note: &Note<'_>) {
         self.counters.note(note);
-        if self.log_similar_note(note) {
-            return;
-        }
         let (mut extra, hold_id, decided_by) = details(&note.kind, self.masking.as_ref());
         // A message that is on a tape need not be in the log too.
         if let Some(raw) = note.raw.as_deref().filter(|raw| !self.taped && !raw.is_empty()) {
@@ -232,33 +224,10 @@ impl JournalInner {
             },
             false,
         );
-        // `log_similar_note` prints nothing, so notes that need attention must not take that path.
-        let quiet = matches!(note.kind, NoteKind::Decision) && level(note) == "info";
-        let kept = quiet && !matches!(self.sink, EventSink::Nowhere(_));
-        self.last = kept.then(|| note.clone().into_owned());
-    }
-
-    /// Logs a note like the last one by reusing its line; false if the two differ too much.
-    fn log_similar_note(&mut self, note: &Note<'_>) -> bool {
-        let alike = self.last.as_ref().is_some_and(|last| last.is_like(note));
-        let Some(log) = self.sink.log() else { return false };
-        // At this level each call is also printed, which needs the whole event.
-        if !alike || self.log.is_enabled(VerbosityLevel::Info) {
-            return false;
-        }
-        let id = note.id.as_deref().map(unquoted_id);
-        log.append_similar(&EventValues {
-            wall_us: note.at.wall_us,
-            message_id: masked(self.masking.as_ref(), id.as_deref()).as_deref(),
-            latency_us: latency_us(note),
-            request_id: note.correlation_id.as_deref(),
-            tape_seq: note.n.filter(|_| self.taped),
-        })
     }
 
     /// Appends an event, and prints it unless that has already been done.
     fn append(&mut self, event: ActivityEvent<'_>, printed: bool) {
-        self.last = None;
         let mut event = event;
         event.component = "shim";
         event.server_id = Cow::Borrowed(&self.server_id);
