@@ -76,6 +76,9 @@ impl Hub {
 
     async fn export_with(&self, exporter: &OtlpExporter, due: bool) -> Result<(), String> {
         let spans = exporter.send_spans().await;
+        if let Err(reason) = &spans {
+            tracing::debug!(reason, "spans not exported");
+        }
         let dropped = exporter.take_dropped();
         if dropped > 0 {
             let name = "thoughtgate_telemetry_dropped_total";
@@ -87,7 +90,8 @@ impl Hub {
             let now_ns = u64::try_from(now.wall_us).unwrap_or(0).saturating_mul(1000);
             let start_ns = now_ns.saturating_sub(now.mono_ns);
             let sent = exporter.send_metrics(&self.metrics, start_ns, now_ns).await;
-            if sent.is_err() {
+            if let Err(reason) = &sent {
+                tracing::debug!(reason, "metrics not exported");
                 let name = "thoughtgate_telemetry_dropped_total";
                 self.metrics.borrow_mut().count(name, &["metrics"]);
             }

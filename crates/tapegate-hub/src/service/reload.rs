@@ -38,6 +38,7 @@ impl Hub {
     /// Counts and logs the result of loading a policy.
     pub(super) fn report_load(&self, status: &str, level: &'static str, message: &str) {
         let (now, governed) = (self.clock.now(), self.active_policy());
+        tracing::debug!(status, message, "policy loaded");
         let mut metrics = self.metrics.borrow_mut();
         metrics.count("thoughtgate_config_load_total", &[status]);
         if let Some(cedar) = governed.policy.as_ref().and_then(|policy| policy.cedar.as_ref()) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tapegate_core::time::Timestamp;
 use tokio::sync::watch;
+use tracing::debug;
 
 use super::Hub;
 use crate::LEASE;
@@ -95,7 +96,13 @@ impl ShimRegistry {
     /// How many are connected, and how long until the next one may time out.
     pub(super) fn count_active(&mut self, now: Timestamp) -> (usize, Duration) {
         // A shim that was killed is never reported as stopped.
-        self.known.retain(|_, shim| !shim.remaining_lease(now).is_zero());
+        self.known.retain(|_, shim| {
+            let is_leased = !shim.remaining_lease(now).is_zero();
+            if !is_leased {
+                debug!(server_id = shim.server_id, state = shim.state, "shim lost, no heartbeat");
+            }
+            is_leased
+        });
         let there = self.known.values().filter(|shim| !shim.is_gone());
         let until = there.clone().map(|shim| shim.remaining_lease(now)).min();
         (there.count(), until.unwrap_or(LEASE))
@@ -115,17 +122,24 @@ impl ShimRegistry {
     ) -> &mut ShimInfo {
         self.make_room(&key);
         self.changes.send_replace(());
-        let shim = self.known.entry(key).or_insert_with(|| ShimInfo {
-            server_id: beat.server_id.clone(),
-            seen: now,
-            state: "running",
-            streams: None,
-            counted: BTreeMap::new(),
+        let shim = self.known.entry(key).or_insert_with(|| {
+            debug!(server_id = beat.server_id, "shim registered");
+            ShimInfo {
+                server_id: beat.server_id.clone(),
+                seen: now,
+                state: "running",
+                streams: None,
+                counted: BTreeMap::new(),
+            }
         });
         shim.seen = now;
         shim.server_id.clone_from(&beat.server_id);
         let state = beat.state.as_deref().and_then(|word| STATES.iter().find(|it| **it == word));
-        shim.state = state.copied().unwrap_or(shim.state);
+        let state = state.copied().unwrap_or(shim.state);
+        if state != shim.state {
+            debug!(server_id = shim.server_id, was = shim.state, state, "shim changed its state");
+        }
+        shim.state = state;
         shim
     }
 
@@ -135,6 +149,7 @@ impl ShimRegistry {
         }
         let oldest = self.known.iter().min_by_key(|(_, shim)| shim.seen.mono_ns);
         if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+            debug!(count = SHIMS_MAX, "too many shims, the most silent one is forgotten");
             self.known.remove(&oldest);
         }
     }
@@ -145,6 +160,7 @@ impl ShimRegistry {
         let Some(shim) = self.known.get_mut(key) else { return };
         let count = shim.streams.unwrap_or(0);
         let count = if more { count + 1 } else { count.saturating_sub(1) };
+        debug!(server_id = shim.server_id, streams = count, "shim opened or closed a stream");
         shim.streams = Some(count);
         if count == 0 && ending {
             shim.state = "stopped";
