@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Hub, NoticeLevel};
+use crate::metrics::MetricName;
 use crate::otlp::OtlpExporter;
 
 /// How often to check whether a batch is full.
@@ -81,8 +82,7 @@ impl Hub {
         }
         let dropped = exporter.take_dropped();
         if dropped > 0 {
-            let name = "thoughtgate_telemetry_dropped_total";
-            self.metrics.borrow_mut().add(name, &["traces"], dropped);
+            self.metrics.borrow_mut().add(MetricName::TelemetryDropped, &["traces"], dropped);
         }
         if due {
             self.update_gauges();
@@ -92,8 +92,7 @@ impl Hub {
             let sent = exporter.send_metrics(&self.metrics, start_ns, now_ns).await;
             if let Err(reason) = &sent {
                 tracing::debug!(reason, "metrics not exported");
-                let name = "thoughtgate_telemetry_dropped_total";
-                self.metrics.borrow_mut().count(name, &["metrics"]);
+                self.metrics.borrow_mut().count(MetricName::TelemetryDropped, &["metrics"]);
             }
             return spans.and(sent);
         }

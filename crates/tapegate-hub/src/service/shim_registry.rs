@@ -10,7 +10,7 @@ use tracing::debug;
 use super::Hub;
 use crate::LEASE;
 use crate::api::{Counters, HeartbeatRequest, HeartbeatResponse};
-use crate::metrics::Metrics;
+use crate::metrics::{MetricName, Metrics};
 
 /// How many shims are tracked. When there are more, a new one replaces the one that has been silent
 /// for the longest time.
@@ -35,7 +35,7 @@ struct ShimInfo {
     /// How many streams it has open. One that closes its last stream during shutdown is gone.
     streams: Option<usize>,
     /// The totals in its last heartbeat, by metric name and labels.
-    counted: BTreeMap<(&'static str, [String; 2]), u64>,
+    counted: BTreeMap<(MetricName, [String; 2]), u64>,
 }
 
 impl Default for ShimRegistry {
@@ -58,16 +58,16 @@ impl ShimInfo {
     fn count(&mut self, counters: &Counters, metrics: &mut Metrics) {
         let messages = counters.messages.iter().map(|it| {
             let labels = [it.direction.name().to_owned(), it.method.clone()];
-            (("thoughtgate_stdio_messages_total", labels), it.count)
+            ((MetricName::StdioMessages, labels), it.count)
         });
         let framing = counters.framing_errors.iter().map(|it| {
             let labels = [it.error_type.clone(), String::new()];
-            (("thoughtgate_stdio_framing_errors_total", labels), it.count)
+            ((MetricName::StdioFramingErrors, labels), it.count)
         });
         let decisions = counters.decisions.iter().map(|it| {
             let profile = tapegate_policy::model::Profile::from(it.profile).name().to_owned();
             let labels = [it.decision.clone(), profile];
-            (("thoughtgate_stdio_governance_decisions_total", labels), it.count)
+            ((MetricName::StdioGovernanceDecisions, labels), it.count)
         });
         for (key, count) in messages.chain(framing).chain(decisions) {
             // The caller chooses the labels, and must not make the hub's memory grow.
@@ -79,7 +79,9 @@ impl ShimInfo {
             // A restarted shim counts from zero.
             let more = if count >= before { count - before } else { count };
             let mut named = vec![self.server_id.as_str(), labels[0].as_str()];
-            named.extend(Some(labels[1].as_str()).filter(|_| !name.contains("framing")));
+            named.extend(
+                Some(labels[1].as_str()).filter(|_| name != MetricName::StdioFramingErrors),
+            );
             if more > 0 {
                 metrics.add(name, &named, more);
             }
