@@ -11,12 +11,12 @@ mod text;
 use std::collections::BTreeMap;
 
 use bounds::LabelBounds;
-pub use family::{FAMILIES, MetricFamily, MetricKind};
+pub use family::{FAMILIES, MetricFamily, MetricKind, MetricName};
 
 /// All metrics of a hub.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    series: BTreeMap<&'static str, BTreeMap<Vec<String>, MetricValue>>,
+    series: BTreeMap<MetricName, MetricSeries>,
     bounds: LabelBounds,
 }
 
@@ -40,45 +40,40 @@ pub struct Histogram {
 
 impl Metrics {
     /// Adds `count` to a counter.
-    ///
-    /// Names that are not in [`FAMILIES`] are ignored.
-    pub fn add(&mut self, name: &'static str, labels: &[&str], count: u64) {
-        if let Some(MetricValue::Number(number)) = self.value(name, labels) {
+    pub fn add(&mut self, name: MetricName, labels: &[&str], count: u64) {
+        if let MetricValue::Number(number) = self.value(name, labels) {
             *number += count as f64;
         }
     }
 
     /// Adds one to a counter.
-    pub fn count(&mut self, name: &'static str, labels: &[&str]) {
+    pub fn count(&mut self, name: MetricName, labels: &[&str]) {
         self.add(name, labels, 1);
     }
 
     /// Sets a gauge.
-    pub fn set(&mut self, name: &'static str, labels: &[&str], value: f64) {
-        if let Some(MetricValue::Number(number)) = self.value(name, labels) {
+    pub fn set(&mut self, name: MetricName, labels: &[&str], value: f64) {
+        if let MetricValue::Number(number) = self.value(name, labels) {
             *number = value;
         }
     }
 
     /// Raises a gauge.
-    pub fn increase_gauge(&mut self, name: &'static str, labels: &[&str], by: f64) {
-        if let Some(MetricValue::Number(number)) = self.value(name, labels) {
+    pub fn increase_gauge(&mut self, name: MetricName, labels: &[&str], by: f64) {
+        if let MetricValue::Number(number) = self.value(name, labels) {
             *number += by;
         }
     }
 
     /// Removes all series of a family, before they are set again.
-    pub fn clear(&mut self, name: &'static str) {
-        self.series.remove(name);
+    pub fn clear(&mut self, name: MetricName) {
+        self.series.remove(&name);
     }
 
     /// Adds a value to a histogram.
-    pub fn observe(&mut self, name: &'static str, labels: &[&str], size: f64) {
-        let Some(MetricFamily { kind: MetricKind::Histogram(bounds), .. }) = family::find(name)
-        else {
-            return;
-        };
-        if let Some(MetricValue::Histogram(histogram)) = self.value(name, labels) {
+    pub fn observe(&mut self, name: MetricName, labels: &[&str], size: f64) {
+        let MetricKind::Histogram(bounds) = name.family().kind else { return };
+        if let MetricValue::Histogram(histogram) = self.value(name, labels) {
             let index = bounds.iter().position(|bound| size <= *bound).unwrap_or(bounds.len());
             histogram.counts[index] += 1;
             histogram.sum += size;
@@ -87,7 +82,7 @@ impl Metrics {
 
     /// Every family and its series, in the order of [`FAMILIES`].
     pub fn families(&self) -> impl Iterator<Item = (&'static MetricFamily, Option<&MetricSeries>)> {
-        FAMILIES.iter().map(|family| (family, self.series.get(family.name)))
+        MetricName::ALL.iter().map(|name| (name.family(), self.series.get(name)))
     }
 
     /// All metrics in the text format of Prometheus.
@@ -95,13 +90,13 @@ impl Metrics {
         text::write(self)
     }
 
-    fn value(&mut self, name: &'static str, labels: &[&str]) -> Option<&mut MetricValue> {
-        let family = family::find(name)?;
-        debug_assert_eq!(family.labels.len(), labels.len(), "{name}");
+    fn value(&mut self, name: MetricName, labels: &[&str]) -> &mut MetricValue {
+        let family = name.family();
+        debug_assert_eq!(family.labels.len(), labels.len(), "{name:?}");
         let named = family.labels.iter().zip(labels);
         let labels = named.map(|(label, value)| self.bounds.bound_value(label, value)).collect();
         let series = self.series.entry(name).or_default();
-        Some(series.entry(labels).or_insert_with(|| family.kind.zero()))
+        series.entry(labels).or_insert_with(|| family.kind.zero())
     }
 }
 

@@ -37,7 +37,7 @@ use tokio::sync::{broadcast, watch};
 use crate::api::HubPush;
 use crate::hub_policy::{HubPolicy, HubPolicyLoad};
 use crate::limits::HubLimits;
-use crate::metrics::Metrics;
+use crate::metrics::{MetricName, Metrics};
 use crate::otlp::OtlpExporter;
 use crate::token::HubTokens;
 use attempt_limiter::AttemptLimiter;
@@ -187,7 +187,7 @@ impl Hub {
         hub.log("info", "hub", "started");
         hub.report_load("success", "info", &format!("policy {}", hub.active_policy().name()));
         let took = hub.clock.now().mono_ns as f64 / 1e9;
-        hub.metrics.borrow_mut().set("thoughtgate_startup_duration_seconds", &[], took);
+        hub.metrics.borrow_mut().set(MetricName::StartupDurationSeconds, &[], took);
         Ok(Rc::new(hub))
     }
 
@@ -220,7 +220,7 @@ impl Hub {
         let (count, _) = self.shims.borrow_mut().count_active(self.clock.now());
         let message = format!("{count} shims did not shut down within ten seconds");
         (self.options.notice)(NoticeLevel::Warn, &message);
-        self.metrics.borrow_mut().count("thoughtgate_drain_timeout_total", &[]);
+        self.metrics.borrow_mut().count(MetricName::DrainTimeout, &[]);
     }
 
     /// Ends every stream. Pending approvals stay pending, for the next hub.
@@ -230,8 +230,7 @@ impl Hub {
             return;
         }
         let open = self.tasks.pending_count() as u64;
-        let name = "thoughtgate_approvals_cancelled_shutdown_total";
-        self.metrics.borrow_mut().add(name, &[], open);
+        self.metrics.borrow_mut().add(MetricName::ApprovalsCancelledShutdown, &[], open);
         self.log("info", "hub", "ended");
     }
 

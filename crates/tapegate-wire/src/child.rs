@@ -19,6 +19,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::Interest;
 use tokio::process::Command;
+use tracing::debug;
 
 use crate::port::StreamPort;
 use crate::raw;
@@ -106,7 +107,12 @@ impl ServerProcess {
         context: ProcessContext<'_>,
     ) -> Result<(Self, ServerPipes), SpawnError> {
         let program = argv.first().cloned().unwrap_or_default();
-        Self::try_spawn(argv, context).map_err(|source| SpawnError { program, source })
+        let spawned = Self::try_spawn(argv, context);
+        match &spawned {
+            Ok((child, _)) => debug!(pid = child.pid(), program, "server started"),
+            Err(error) => debug!(program, %error, "server not started"),
+        }
+        spawned.map_err(|source| SpawnError { program, source })
     }
 
     /// Checks that a server could be started, so that a misspelt command is reported early.
@@ -152,6 +158,10 @@ impl ServerProcess {
         Ok((Self { process, group, reaper: None, status: None, stderr }, pipes))
     }
 
+    fn pid(&self) -> Option<i32> {
+        self.group.map(Pid::as_raw_pid)
+    }
+
     /// Ensures that the server ends however we end. Call it before passing on any output of the
     /// server, because a client that has seen output may kill us.
     pub(crate) fn wait_for_reaper(&mut self) {
@@ -166,6 +176,7 @@ impl ServerProcess {
             return Ok(status);
         }
         let status = self.process.wait().await?;
+        debug!(pid = self.pid(), %status, "server exited");
         self.status = Some(status);
         Ok(status)
     }
@@ -213,6 +224,13 @@ impl ServerProcess {
         patience: Duration,
     ) -> io::Result<ExitStatus> {
         for (time, signal) in [(grace, Signal::TERM), (patience, Signal::KILL)] {
+            let (pid, deadline_ms) = (self.pid(), time.as_millis() as u64);
+            debug!(
+                pid,
+                deadline_ms,
+                then_signal = signal.as_raw(),
+                "waiting for the server to exit"
+            );
             if let Ok(status) = tokio::time::timeout(time, self.exited()).await {
                 return status;
             }

@@ -24,6 +24,7 @@ pub mod upstream;
 pub(crate) mod body;
 mod connection_handle;
 mod connection_rejection;
+mod exchange_trace;
 mod header_value;
 mod headers;
 mod mirrored_params;

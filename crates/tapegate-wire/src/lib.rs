@@ -30,4 +30,5 @@ pub mod stdio;
 /// Runs a verifier against live servers.
 pub mod verifier_loop;
 
+mod message_trace;
 mod raw;

@@ -17,6 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tracing::debug;
 
 /// The name under which our program runs as a reaper.
 const NAME: &str = "tapegate-sentry";
@@ -86,8 +87,13 @@ impl Reaper {
     /// Waits until it runs. Killed earlier, we could leave a server that ignores SIGTERM.
     pub(crate) fn wait_until_ready(&mut self) {
         let started = self.starting.take().and_then(|starting| starting.join().ok());
-        if let Some(Ok(process)) = started {
-            self.process = Some(process);
+        match started {
+            Some(Ok(process)) => {
+                debug!(pid = process.id(), "reaper started");
+                self.process = Some(process);
+            }
+            Some(Err(error)) => debug!(%error, "reaper not started"),
+            None => {}
         }
     }
 }

@@ -7,8 +7,10 @@ use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{RecordError, Recorder, TapeEntry};
 use tapegate_core::time::Timestamp;
 use tokio::sync::mpsc;
+use tracing::debug;
 
 use crate::clock::Clock;
+use crate::message_trace;
 use crate::stdio::EndCause;
 
 /// Delivers decisions about held calls.
@@ -141,14 +143,28 @@ impl RecordedSession {
         event: RelayEvent<'e>,
         send: &mut dyn FnMut(OutgoingMessage<'e>),
     ) {
+        // The only check per message when nothing is reported.
+        let reported = tracing::enabled!(tracing::Level::DEBUG);
+        if reported {
+            message_trace::report_hold_event(&event);
+        }
         // Without waiters, as on stdio, no one takes these; they must not pile up.
         self.renamed.retain(|(_, hold_id)| self.relay.is_held(*hold_id));
         let (recorder, lost) = (&mut self.recorder, self.lost.is_some());
         let (held, renamed) = (&mut self.last_held, &mut self.renamed);
         let mut emit = |action: RelayAction<'_, 'e>| match action {
-            RelayAction::Record(_) if lost => {}
-            RelayAction::Record(entry) => recorder.append(entry),
-            RelayAction::Held { hold_id, .. } => *held = Some(hold_id),
+            RelayAction::Record(entry) => {
+                if reported {
+                    message_trace::report_message(entry);
+                }
+                if !lost {
+                    recorder.append(entry);
+                }
+            }
+            RelayAction::Held { hold_id, .. } => {
+                debug!(hold = hold_id.0, "call held");
+                *held = Some(hold_id);
+            }
             RelayAction::HeldAgain { was, hold_id } => renamed.push((was, hold_id)),
             RelayAction::Forward { lane, to, message } => {
                 send(OutgoingMessage { lane, to, message })
@@ -168,6 +184,7 @@ impl RecordedSession {
         if self.lost.is_none()
             && let Err(error) = self.recorder.commit()
         {
+            debug!(%error, on_tape_error = ?self.on_tape_error, "tape error");
             match self.on_tape_error {
                 OnTapeError::Stop => return Err(error),
                 OnTapeError::Continue => self.lost = Some(error),
@@ -262,6 +279,7 @@ impl RecordedSession {
     /// A new lane for a session.
     pub fn open_session(&mut self) -> Lane {
         self.sessions += 1;
+        debug!(session = self.sessions, "session opened");
         Lane::session(self.sessions)
     }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
+use tracing::debug;
 
 use crate::child::{ServerPipes, ServerProcess};
 use crate::port::StreamPort;
@@ -74,6 +75,7 @@ pub async fn run(
     session.answer_unanswered(child.status()).await;
     let (grace, after_term) = session.ending.remaining_times();
     let cause = session.ending.cause();
+    debug!(?cause, unanswered, "session ended");
     // Before the wait for the server: the client may kill us while the server takes its time.
     session.recording.end_session(&cause);
     // Closes the server's input, which asks it to exit by itself.
@@ -119,6 +121,7 @@ impl StdioSession<'_> {
             }
             turn = self.up.step(), if up_moves => self.handle_pump_event(Side::Client, turn),
             number = signals.next() => {
+                debug!(number, "signal received");
                 // Calls that arrive after the signal would be sent to a server that is about to
                 // end.
                 self.up.stop_reading();
@@ -195,6 +198,9 @@ impl StdioSession<'_> {
 
     /// Handles what the pump of `side` has done.
     fn handle_pump_event(&mut self, side: Side, turn: PumpEvent) {
+        if matches!(turn, PumpEvent::Ended | PumpEvent::Broken) {
+            debug!(from = ?side, event = ?turn, "pipe closed");
+        }
         match (turn, side) {
             (PumpEvent::Wrote, _) => {}
             (PumpEvent::Read, _) => self.process_lines(side, Pump::process_lines),

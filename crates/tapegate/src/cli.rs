@@ -219,8 +219,8 @@ fn move_command_first(mut argv: Vec<OsString>) -> Vec<OsString> {
     while let Some(word) = argv.get(at).and_then(|word| word.to_str()) {
         at += match word {
             "--quiet" | "--verbose" => 1,
-            "--log-format" => 2,
-            _ if word.starts_with("--log-format=") => 1,
+            "--log-format" | "--log-level" => 2,
+            _ if word.starts_with("--log-format=") || word.starts_with("--log-level=") => 1,
             _ if is_short_flags(word) => 1,
             _ => break,
         };

@@ -20,7 +20,7 @@ Environment variables (flags win; docs/environment.md lists all):
   TAPEGATE_GOVERNANCE_ENDPOINT   the hub to join, as --governance-endpoint
   TAPEGATE_TOKEN_FILE            the shims' token of the hub, as --token-file
   TAPEGATE_APPROVER_TOKEN_FILE   the approvers' token of the hub, as --approver-token-file
-  TAPEGATE_LOG                   error, warn, info or debug: how much to print on standard error
+  TAPEGATE_LOG                   error, warn, info, debug or trace, as --log-level
   TAPEGATE_MAX_TOOLS, ...        limits for scenarios
   NO_COLOR, CLICOLOR_FORCE, COLUMNS, PAGER, TZ   how output looks";
 

@@ -1,7 +1,7 @@
 //! What a long-running process prints on standard error: a line for people, or a JSON object for
 //! machines. Decisions are logged in full in the activity log; only what needs attention goes here.
 
-use tapegate_core::json::write_str;
+use serde_json::Value;
 use tapegate_core::time::{SubSecond, write_rfc3339};
 
 use crate::exit::Failure;
@@ -59,7 +59,7 @@ impl Logger {
         terminal_output::line(&match level {
             VerbosityLevel::Error => format!("error: {text}"),
             VerbosityLevel::Warn => format!("{}: warning: {text}", program_name::name()),
-            VerbosityLevel::Info | VerbosityLevel::Debug => {
+            VerbosityLevel::Info | VerbosityLevel::Debug | VerbosityLevel::Trace => {
                 format!("{}: {text}", program_name::name())
             }
         });
@@ -81,7 +81,8 @@ impl Logger {
 
     fn object(&self, level: VerbosityLevel, text: &str) -> String {
         let server_id = Some(self.server_id.as_str());
-        LogLine { level, component: self.component, server_id, message: text, hint: None }.json()
+        let component = self.component;
+        LogLine { level, component, server_id, message: text, hint: None, fields: &[] }.json()
     }
 }
 
@@ -93,30 +94,32 @@ pub(crate) struct LogLine<'l> {
     pub(crate) server_id: Option<&'l str>,
     pub(crate) message: &'l str,
     pub(crate) hint: Option<&'l str>,
+    /// Further members.
+    pub(crate) fields: &'l [(&'static str, Value)],
 }
 
 impl LogLine<'_> {
     /// The line, without its line ending.
     pub(crate) fn json(&self) -> String {
-        let mut out = b"{\"timestamp\":\"".to_vec();
-        write_rfc3339(&mut out, now_us(), SubSecond::Micros);
-        out.push(b'"');
+        let time = timestamp();
         let members = [
+            ("timestamp", Some(time.as_str())),
             ("level", Some(self.level.name())),
             ("component", Some(self.component)),
             ("server_id", self.server_id),
             ("message", Some(self.message)),
             ("hint", self.hint),
         ];
-        for (name, value) in members.iter().filter_map(|(name, value)| Some((name, (*value)?))) {
-            out.extend_from_slice(format!(",\"{name}\":").as_bytes());
-            write_str(&mut out, value);
-        }
-        out.push(b'}');
-        String::from_utf8_lossy(&out).into_owned()
+        let members = members.iter().filter_map(|(name, value)| Some((*name, (*value)?.into())));
+        let all = members.chain(self.fields.iter().cloned());
+        Value::Object(all.map(|(name, value)| (name.to_owned(), value)).collect()).to_string()
     }
 }
 
-fn now_us() -> i64 {
-    tapegate_wire::clock::Clock::start().now().wall_us
+/// The current time, as in every log.
+pub(crate) fn timestamp() -> String {
+    let mut out = Vec::new();
+    let now_us = tapegate_wire::clock::Clock::start().now().wall_us;
+    write_rfc3339(&mut out, now_us, SubSecond::Micros);
+    String::from_utf8_lossy(&out).into_owned()
 }

@@ -6,6 +6,7 @@ mod client_transport;
 mod cmd;
 mod entry_limit;
 mod environment;
+mod event_log;
 mod exit;
 mod file_type;
 mod file_watch;

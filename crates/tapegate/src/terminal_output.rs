@@ -61,8 +61,7 @@ pub(crate) fn info(message_text: &str) {
 /// Prints a detail, with --verbose only.
 pub(crate) fn detail(message_text: &str) {
     // Among the lines of a JSON log, a detail is JSON too.
-    let is_log = ["shim", "hub"].contains(&verbosity::component());
-    match verbosity::is_verbose() && is_log && verbosity::is_log_json() {
+    match verbosity::is_verbose() && verbosity::is_detail_json() {
         true => print_json(VerbosityLevel::Debug, message_text, None),
         false => print_at(VerbosityLevel::Debug, message_text),
     }
@@ -82,7 +81,8 @@ fn print_at(level: VerbosityLevel, message_text: &str) {
 /// Prints a message as one JSON object on a line.
 fn print_json(level: VerbosityLevel, message_text: &str, hint: Option<&str>) {
     let component = verbosity::component();
-    let line = LogLine { level, component, server_id: None, message: message_text, hint };
+    let line =
+        LogLine { level, component, server_id: None, message: message_text, hint, fields: &[] };
     print_raw(&format!("{}\n", line.json()));
 }
 

@@ -3,6 +3,9 @@
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 
+use clap::ValueEnum;
+
+use crate::event_log;
 use crate::exit::{Exit, Failure};
 
 // The flags of every command, before or after its name. A doc comment would become the help's first line.
@@ -15,6 +18,12 @@ pub(crate) struct VerbosityArgs {
     /// TAPEGATE_LOG=debug does the same
     #[arg(short, long, global = true, help_heading = HEADING)]
     verbose: bool,
+    /// How much to print on standard error; -q is error, -v is debug. debug also prints what happens
+    /// to processes, connections and sessions, trace also each message without its content
+    /// [default: info; for logs of shim and hub, warn]
+    #[arg(long, value_enum, value_name = "LEVEL", ignore_case = true)]
+    #[arg(global = true, help_heading = HEADING)]
+    log_level: Option<VerbosityLevel>,
     /// The format of messages on standard error [default: human; for logs of shim and hub, json
     /// unless standard error is a terminal]
     #[arg(long, value_enum, value_name = "FORM", global = true, help_heading = HEADING)]
@@ -34,12 +43,13 @@ pub(crate) enum LogFormatArg {
 }
 
 /// The severity of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum VerbosityLevel {
     Error,
     Warn,
     Info,
     Debug,
+    Trace,
 }
 
 /// The settings of this process.
@@ -59,14 +69,20 @@ pub(crate) fn choose(args: VerbosityArgs, component: &str) -> Result<(), Failure
     if args.quiet && args.verbose {
         return Err(Failure::new(Exit::Usage, "give either --quiet or --verbose, not both"));
     }
+    if args.log_level.is_some() && (args.quiet || args.verbose) {
+        let flag = if args.quiet { "--quiet" } else { "--verbose" };
+        let message = format!("give either --log-level or {flag}, not both");
+        return Err(Failure::new(Exit::Usage, message));
+    }
     let named = level_in_environment();
     let least = match (args.quiet, args.verbose, &named) {
         (true, ..) => Some(VerbosityLevel::Error),
         (_, true, _) => Some(VerbosityLevel::Debug),
-        (_, _, named) => named.as_ref().ok().copied().flatten(),
+        (_, _, named) => args.log_level.or(named.as_ref().ok().copied().flatten()),
     };
     let format = args.log_format;
     CHOSEN.set(Verbosity { least, format, component: component.to_owned() }).ok();
+    event_log::install(least);
     // A shim reports a wrong setting to its client itself.
     if component == "shim" { Ok(()) } else { named.map(|_| ()) }
 }
@@ -116,6 +132,12 @@ pub(crate) fn is_log_json() -> bool {
     }
 }
 
+/// Whether details of this command are JSON, as the lines of its log are.
+pub(crate) fn is_detail_json() -> bool {
+    let has_log = ["shim", "hub"].contains(&component());
+    if has_log { is_log_json() } else { is_json() }
+}
+
 /// The command being run.
 pub(crate) fn component() -> &'static str {
     CHOSEN.get().map_or("", |chosen| chosen.component.as_str())
@@ -129,6 +151,7 @@ impl VerbosityLevel {
             Self::Warn => "warn",
             Self::Info => "info",
             Self::Debug => "debug",
+            Self::Trace => "trace",
         }
     }
 }
@@ -137,11 +160,10 @@ impl VerbosityLevel {
 pub(crate) fn level_in_environment() -> Result<Option<VerbosityLevel>, Failure> {
     let value = std::env::var_os("TAPEGATE_LOG").filter(|value| !value.is_empty());
     let Some(value) = value else { return Ok(None) };
-    let known =
-        [VerbosityLevel::Error, VerbosityLevel::Warn, VerbosityLevel::Info, VerbosityLevel::Debug];
-    let found = known.into_iter().find(|level| value.eq_ignore_ascii_case(level.name()));
+    let known = VerbosityLevel::value_variants();
+    let found = known.iter().copied().find(|level| value.eq_ignore_ascii_case(level.name()));
     found.map(Some).ok_or_else(|| {
         Failure::new(Exit::Usage, format!("the log level `{}` is unknown", value.display()))
-            .hint("TAPEGATE_LOG is `error`, `warn`, `info` or `debug`")
+            .hint("TAPEGATE_LOG is `error`, `warn`, `info`, `debug` or `trace`")
     })
 }

@@ -107,6 +107,7 @@ pub(super) async fn send_request(
     let stream = hub_request.stream;
     let answer = timeout_at(until, send(authority, hub_request)).await.map_err(late)??;
     let status = answer.status();
+    tracing::debug!(%authority, status = status.as_u16(), "the hub answered");
     if status == StatusCode::OK && stream {
         return Ok(HubReply::Stream(answer.into_body()));
     }

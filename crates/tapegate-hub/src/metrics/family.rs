@@ -45,8 +45,11 @@ impl MetricKind {
     }
 }
 
-pub(super) fn find(name: &str) -> Option<&'static MetricFamily> {
-    FAMILIES.iter().find(|family| family.name == name)
+impl MetricName {
+    /// The family of this name.
+    pub(super) fn family(self) -> &'static MetricFamily {
+        &FAMILIES[self as usize]
+    }
 }
 
 const fn counter(
@@ -80,128 +83,147 @@ const WAIT_S: &[f64] = &[1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.
 const PAYLOAD_BYTES: &[f64] =
     &[128.0, 512.0, 2048.0, 8192.0, 32768.0, 131_072.0, 524_288.0, 1_048_576.0];
 
-/// All metric families.
-pub const FAMILIES: &[MetricFamily] = &[
-    counter(
+/// Defines [`MetricName`] and [`FAMILIES`], in the same order.
+macro_rules! families {
+    ($($name:ident = $family:expr;)*) => {
+        /// The name of a metric, without its prefix and suffix.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[expect(missing_docs, reason = "each family has a help text")]
+        pub enum MetricName {
+            $($name,)*
+        }
+
+        impl MetricName {
+            /// All names, in the order of [`FAMILIES`].
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+        }
+
+        /// All metric families.
+        pub const FAMILIES: &[MetricFamily] = &[$($family,)*];
+    };
+}
+
+families! {
+    StdioMessages = counter(
         "thoughtgate_stdio_messages_total",
         &["server_id", "direction", "method"],
         "Messages that shims forwarded or refused.",
-    ),
-    counter(
+    );
+    StdioGovernanceDecisions = counter(
         "thoughtgate_stdio_governance_decisions_total",
         &["server_id", "decision", "profile"],
         "Decisions made by shims, and by the hub for other callers.",
-    ),
-    counter(
+    );
+    StdioFramingErrors = counter(
         "thoughtgate_stdio_framing_errors_total",
         &["server_id", "error_type"],
         "Malformed messages.",
-    ),
-    gauge(
+    );
+    StdioServerState = gauge(
         "thoughtgate_stdio_server_state",
         &["server_id", "state"],
         "Shims whose server is in this state.",
-    ),
-    histogram(
+    );
+    StdioApprovalLatencySeconds = histogram(
         "thoughtgate_stdio_approval_latency_seconds",
         &["server_id"],
         WAIT_S,
         "Time that people took to approve or deny a request.",
-    ),
-    gauge("thoughtgate_stdio_active_servers", &[], "Shims with a heartbeat within their lease."),
-    counter(
+    );
+    StdioActiveServers = gauge("thoughtgate_stdio_active_servers", &[], "Shims with a heartbeat within their lease.");
+    StdioApprovalOutcomes = counter(
         "thoughtgate_stdio_approval_outcomes_total",
         &["server_id", "outcome"],
         "Approval requests that ended, by outcome.",
-    ),
-    histogram(
+    );
+    StdioApprovalDurationSeconds = histogram(
         "thoughtgate_stdio_approval_duration_seconds",
         &["server_id", "outcome"],
         WAIT_S,
         "Time that approval requests were open.",
-    ),
-    counter(
+    );
+    Requests = counter(
         "thoughtgate_requests_total",
         &["method", "tool_name", "status"],
         "Calls that were decided, by decision.",
-    ),
-    counter("thoughtgate_decisions_total", &["gate", "outcome"], "Decisions, by gate."),
-    counter(
+    );
+    Decisions = counter("thoughtgate_decisions_total", &["gate", "outcome"], "Decisions, by gate.");
+    Errors = counter(
         "thoughtgate_errors_total",
         &["error_type", "method"],
         "Requests that the hub refused, and malformed messages.",
-    ),
-    counter(
+    );
+    CedarEvaluations = counter(
         "thoughtgate_cedar_evaluations_total",
         &["decision", "policy_id"],
         "Cedar decisions, by the policy that decided.",
-    ),
-    counter(
+    );
+    ApprovalRequests = counter(
         "thoughtgate_approval_requests_total",
         &["channel", "outcome"],
         "Approval requests, by channel.",
-    ),
-    counter("thoughtgate_tasks_created_total", &["task_type"], "Tasks that were created."),
-    counter(
+    );
+    TasksCreated = counter("thoughtgate_tasks_created_total", &["task_type"], "Tasks that were created.");
+    TasksCompleted = counter(
         "thoughtgate_tasks_completed_total",
         &["task_type", "outcome"],
         "Tasks that ended, by outcome.",
-    ),
-    counter(
+    );
+    BlockingApprovals = counter(
         "thoughtgate_blocking_approvals_total",
         &["outcome"],
         "Calls that were held for approval, by outcome.",
-    ),
-    counter("thoughtgate_drain_timeout_total", &[], "Shutdowns that timed out waiting for shims."),
-    counter(
+    );
+    DrainTimeout = counter("thoughtgate_drain_timeout_total", &[], "Shutdowns that timed out waiting for shims.");
+    ApprovalsCancelledShutdown = counter(
         "thoughtgate_approvals_cancelled_shutdown_total",
         &[],
         "Approval requests that were open when the hub shut down.",
-    ),
-    counter("thoughtgate_cedar_reload_total", &["status"], "Cedar policy loads."),
-    counter("thoughtgate_config_load_total", &["status"], "Policy loads."),
-    counter("thoughtgate_rule_matches_total", &["action"], "Calls that matched a rule."),
-    counter(
+    );
+    CedarReload = counter("thoughtgate_cedar_reload_total", &["status"], "Cedar policy loads.");
+    ConfigLoad = counter("thoughtgate_config_load_total", &["status"], "Policy loads.");
+    RuleMatches = counter("thoughtgate_rule_matches_total", &["action"], "Calls that matched a rule.");
+    TelemetryDropped = counter(
         "thoughtgate_telemetry_dropped_total",
         &["signal"],
         "Spans and metric exports that did not reach the collector.",
-    ),
-    histogram(
+    );
+    RequestDurationMs = histogram(
         "thoughtgate_request_duration_ms",
         &["method", "tool_name"],
         REQUEST_MS,
         "Time taken by decisions.",
-    ),
-    histogram(
+    );
+    CedarEvaluationDurationMs = histogram(
         "thoughtgate_cedar_evaluation_duration_ms",
         &["decision"],
         CEDAR_MS,
         "Time taken by decisions that Cedar evaluated.",
-    ),
-    histogram(
+    );
+    ApprovalWaitDurationS = histogram(
         "thoughtgate_approval_wait_duration_s",
         &["channel", "outcome"],
         WAIT_S,
         "Time spent waiting for approvers.",
-    ),
-    histogram(
+    );
+    RequestPayloadSizeBytes = histogram(
         "thoughtgate_request_payload_size_bytes",
         &["direction", "method"],
         PAYLOAD_BYTES,
         "Size of the params that the hub evaluated.",
-    ),
-    histogram(
+    );
+    BlockingHoldDurationSeconds = histogram(
         "thoughtgate_blocking_hold_duration_seconds",
         &["outcome"],
         WAIT_S,
         "Time that calls were held for approval.",
-    ),
-    gauge("thoughtgate_connections_active", &["transport"], "Open event streams to shims."),
-    gauge("thoughtgate_tasks_pending", &["task_type"], "Tasks that are not decided yet."),
-    gauge("thoughtgate_cedar_policies_loaded", &[], "Cedar policies in force."),
-    gauge("thoughtgate_uptime_seconds", &[], "Time since the hub started."),
-    gauge("thoughtgate_config_reload_timestamp", &[], "Time of the last policy load."),
-    gauge("thoughtgate_startup_duration_seconds", &[], "Time that the hub took to start."),
-    gauge("thoughtgate_active_requests", &[], "Requests in progress."),
-    gauge("thoughtgate_lifecycle_state", &["state"], "1 for the current state, 0 for others."),
-];
+    );
+    ConnectionsActive = gauge("thoughtgate_connections_active", &["transport"], "Open event streams to shims.");
+    TasksPending = gauge("thoughtgate_tasks_pending", &["task_type"], "Tasks that are not decided yet.");
+    CedarPoliciesLoaded = gauge("thoughtgate_cedar_policies_loaded", &[], "Cedar policies in force.");
+    UptimeSeconds = gauge("thoughtgate_uptime_seconds", &[], "Time since the hub started.");
+    ConfigReloadTimestamp = gauge("thoughtgate_config_reload_timestamp", &[], "Time of the last policy load.");
+    StartupDurationSeconds = gauge("thoughtgate_startup_duration_seconds", &[], "Time that the hub took to start.");
+    ActiveRequests = gauge("thoughtgate_active_requests", &[], "Requests in progress.");
+    LifecycleState = gauge("thoughtgate_lifecycle_state", &["state"], "1 for the current state, 0 for others.");
+}

@@ -18,25 +18,25 @@ fn tools_and_servers_beyond_the_bound_are_others() {
     let mut metrics = Metrics::default();
     for number in 0..500 {
         let tool = format!("tool{number}");
-        metrics.count("thoughtgate_requests_total", &["tools/call", &tool, "forward"]);
-        metrics.count("thoughtgate_stdio_framing_errors_total", &[&tool, "malformed_json"]);
+        metrics.count(MetricName::Requests, &["tools/call", &tool, "forward"]);
+        metrics.count(MetricName::StdioFramingErrors, &[&tool, "malformed_json"]);
     }
-    metrics.count("thoughtgate_requests_total", &["tools/call", "tool7", "forward"]);
-    let series = |name| &metrics.series[name];
-    assert_eq!(series("thoughtgate_requests_total").len(), 201);
-    assert_eq!(series("thoughtgate_stdio_framing_errors_total").len(), 51);
+    metrics.count(MetricName::Requests, &["tools/call", "tool7", "forward"]);
+    let series = |name| &metrics.series[&name];
+    assert_eq!(series(MetricName::Requests).len(), 201);
+    assert_eq!(series(MetricName::StdioFramingErrors).len(), 51);
     let other = ["tools/call", "__other__", "forward"].map(str::to_owned).to_vec();
-    assert_eq!(series("thoughtgate_requests_total")[&other], MetricValue::Number(300.0));
+    assert_eq!(series(MetricName::Requests)[&other], MetricValue::Number(300.0));
     let seventh = ["tools/call", "tool7", "forward"].map(str::to_owned).to_vec();
-    assert_eq!(series("thoughtgate_requests_total")[&seventh], MetricValue::Number(2.0));
+    assert_eq!(series(MetricName::Requests)[&seventh], MetricValue::Number(2.0));
 }
 
 #[test]
 fn what_servers_are_called_cannot_break_the_text() {
     let mut metrics = Metrics::default();
     let evil = "a\"} 1\nb{x=\"\\";
-    metrics.add("thoughtgate_stdio_framing_errors_total", &[evil, "x"], 2);
-    metrics.count("thoughtgate_stdio_framing_errors_total", &[&"é".repeat(1000), "x"]);
+    metrics.add(MetricName::StdioFramingErrors, &[evil, "x"], 2);
+    metrics.count(MetricName::StdioFramingErrors, &[&"é".repeat(1000), "x"]);
     let text = metrics.text();
     let line =
         r#"thoughtgate_stdio_framing_errors_total{server_id="a\"} 1\nb{x=\"\\",error_type="x"} 2"#;
@@ -48,7 +48,7 @@ fn what_servers_are_called_cannot_break_the_text() {
 fn a_histogram_is_cumulative_and_adds_up() {
     let mut metrics = Metrics::default();
     for size in [0.005, 0.01, 0.2, 99.5] {
-        metrics.observe("thoughtgate_cedar_evaluation_duration_ms", &["allow"], size);
+        metrics.observe(MetricName::CedarEvaluationDurationMs, &["allow"], size);
     }
     let text = metrics.text();
     for line in [

@@ -15,6 +15,7 @@ use super::response::{self, ApiBody, ApiRefusal, json};
 use super::route::{self, ApiRoute, RouteMatch};
 use super::{Hub, OPENAPI, body};
 use crate::api::{GovernanceEvaluateRequest, ShutdownResponse, Snapshot};
+use crate::metrics::MetricName;
 use crate::token::TokenRole;
 
 impl Hub {
@@ -54,7 +55,7 @@ impl Hub {
         done.unwrap_or_else(|refusal| {
             deciding.iter().for_each(|request| self.log_attempt(request, &refusal));
             let labels = [refusal.code(), head.method.as_str()];
-            self.metrics.borrow_mut().count("thoughtgate_errors_total", &labels);
+            self.metrics.borrow_mut().count(MetricName::Errors, &labels);
             refusal.into()
         })
     }

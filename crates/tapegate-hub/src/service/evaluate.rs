@@ -15,6 +15,7 @@ use super::response::ApiRefusal;
 use super::tasks::{OpenedTask, TaskRequest, hash_of};
 use crate::api::{GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse};
 use crate::hub_policy::HubPolicy;
+use crate::metrics::MetricName;
 use crate::token::fresh_name;
 
 impl Hub {
@@ -143,8 +144,7 @@ impl Hub {
         };
         match self.tasks.open_task(&task_request) {
             Ok(OpenedTask::Task { id, timeout_ms, forward_on_timeout, poll_interval_ms }) => {
-                let name = "thoughtgate_tasks_created_total";
-                self.metrics.borrow_mut().count(name, &["approval"]);
+                self.metrics.borrow_mut().count(MetricName::TasksCreated, &["approval"]);
                 (event.kind, event.approval_id) = ("approval", Some(id.clone().into()));
                 let mut extra = b"\"workflow\":".to_vec();
                 write_str(&mut extra, &workflow);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Hub, NoticeLevel};
+use crate::metrics::MetricName;
 use crate::otlp::OtlpExporter;
 
 /// How often to check whether a batch is full.
@@ -76,10 +77,12 @@ impl Hub {
 
     async fn export_with(&self, exporter: &OtlpExporter, due: bool) -> Result<(), String> {
         let spans = exporter.send_spans().await;
+        if let Err(reason) = &spans {
+            tracing::debug!(reason, "spans not exported");
+        }
         let dropped = exporter.take_dropped();
         if dropped > 0 {
-            let name = "thoughtgate_telemetry_dropped_total";
-            self.metrics.borrow_mut().add(name, &["traces"], dropped);
+            self.metrics.borrow_mut().add(MetricName::TelemetryDropped, &["traces"], dropped);
         }
         if due {
             self.update_gauges();
@@ -87,9 +90,9 @@ impl Hub {
             let now_ns = u64::try_from(now.wall_us).unwrap_or(0).saturating_mul(1000);
             let start_ns = now_ns.saturating_sub(now.mono_ns);
             let sent = exporter.send_metrics(&self.metrics, start_ns, now_ns).await;
-            if sent.is_err() {
-                let name = "thoughtgate_telemetry_dropped_total";
-                self.metrics.borrow_mut().count(name, &["metrics"]);
+            if let Err(reason) = &sent {
+                tracing::debug!(reason, "metrics not exported");
+                self.metrics.borrow_mut().count(MetricName::TelemetryDropped, &["metrics"]);
             }
             return spans.and(sent);
         }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Hub;
 use super::auth::single_header;
 use super::response::{ApiBody, json, text_reply};
+use crate::metrics::MetricName;
 use crate::proof::{self, CHALLENGE, Challenge, PROOF};
 
 /// The answer of `/healthz`.
@@ -99,21 +100,21 @@ impl Hub {
         let mut shims = self.shims.borrow_mut();
         let (active, _) = shims.count_active(now);
         let mut metrics = self.metrics.borrow_mut();
-        metrics.set("thoughtgate_stdio_active_servers", &[], active as f64);
+        metrics.set(MetricName::StdioActiveServers, &[], active as f64);
         // Servers that are gone must not keep their last state.
-        metrics.clear("thoughtgate_stdio_server_state");
+        metrics.clear(MetricName::StdioServerState);
         for (server, state) in shims.states() {
-            metrics.increase_gauge("thoughtgate_stdio_server_state", &[server, state], 1.0);
+            metrics.increase_gauge(MetricName::StdioServerState, &[server, state], 1.0);
         }
-        metrics.set("thoughtgate_uptime_seconds", &[], now.mono_ns as f64 / 1e9);
-        metrics.set("thoughtgate_tasks_pending", &["approval"], self.tasks.pending_count() as f64);
-        metrics.set("thoughtgate_active_requests", &[], self.busy.get() as f64);
+        metrics.set(MetricName::UptimeSeconds, &[], now.mono_ns as f64 / 1e9);
+        metrics.set(MetricName::TasksPending, &["approval"], self.tasks.pending_count() as f64);
+        metrics.set(MetricName::ActiveRequests, &[], self.busy.get() as f64);
         let streams = self.pushes.receiver_count() as f64;
-        metrics.set("thoughtgate_connections_active", &["stream"], streams);
+        metrics.set(MetricName::ConnectionsActive, &["stream"], streams);
         for state in ["starting", "ready", "shutting_down", "stopped"] {
             let is = (state == "shutting_down") == self.is_stopping();
             let is = is && matches!(state, "ready" | "shutting_down");
-            metrics.set("thoughtgate_lifecycle_state", &[state], f64::from(u8::from(is)));
+            metrics.set(MetricName::LifecycleState, &[state], f64::from(u8::from(is)));
         }
     }
 }

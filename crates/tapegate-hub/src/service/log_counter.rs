@@ -18,6 +18,7 @@ use super::response::ApiRefusal;
 use crate::api::{
     EventLine, EventsAnswer, EventsRequest, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
 };
+use crate::metrics::MetricName;
 
 /// How often the log is checked.
 const EVERY: Duration = Duration::from_millis(500);
@@ -167,19 +168,21 @@ impl Hub {
         let mut metrics = self.metrics.borrow_mut();
         let (direction, method) = (request.direction.name(), request.method.as_str());
         let bytes = request.params.as_ref().map_or(0, |params| params.get().len());
-        let size = "thoughtgate_request_payload_size_bytes";
-        metrics.observe(size, &[direction, method], bytes as f64);
+        metrics.observe(MetricName::RequestPayloadSizeBytes, &[direction, method], bytes as f64);
         let key = request.connection_id.as_deref().unwrap_or_default();
         // Its heartbeats report this message too.
         if !self.follow.borrow().counting.contains(key) {
             let labels = [request.server_id.as_str(), direction, method];
-            metrics.count("thoughtgate_stdio_messages_total", &labels);
+            metrics.count(MetricName::StdioMessages, &labels);
         }
         if answer.gate.as_deref() == Some("policy") {
             let allowed = answer.error.is_none() && answer.would.is_none();
             let word = if allowed { "allow" } else { "deny" };
-            let took = "thoughtgate_cedar_evaluation_duration_ms";
-            metrics.observe(took, &[word], latency_ns as f64 / 1e6);
+            metrics.observe(
+                MetricName::CedarEvaluationDurationMs,
+                &[word],
+                latency_ns as f64 / 1e6,
+            );
         }
     }
 
@@ -194,32 +197,35 @@ impl Hub {
         let (method, tool) = (text("method"), text("tool"));
         let counts_itself = self.follow.borrow().counting.contains(&*text("connection_id"));
         let mut metrics = self.metrics.borrow_mut();
-        metrics.count("thoughtgate_decisions_total", &[&gate, &word]);
+        metrics.count(MetricName::Decisions, &[&gate, &word]);
         if !counts_itself {
             let labels = [&*server, &*word, &*text("profile")];
-            metrics.count("thoughtgate_stdio_governance_decisions_total", &labels);
+            metrics.count(MetricName::StdioGovernanceDecisions, &labels);
         }
         if kind == "framing" {
             for fault in texts(line, "faults") {
-                metrics.count("thoughtgate_errors_total", &[&fault, &method]);
+                metrics.count(MetricName::Errors, &[&fault, &method]);
                 if !counts_itself {
                     let labels = [&*server, &*fault];
-                    metrics.count("thoughtgate_stdio_framing_errors_total", &labels);
+                    metrics.count(MetricName::StdioFramingErrors, &labels);
                 }
             }
             return;
         }
-        metrics.count("thoughtgate_requests_total", &[&method, &tool, &word]);
+        metrics.count(MetricName::Requests, &[&method, &tool, &word]);
         if let Some(latency_us) = line.number("latency_us") {
-            let took = "thoughtgate_request_duration_ms";
-            metrics.observe(took, &[&method, &tool], latency_us as f64 / 1e3);
+            metrics.observe(
+                MetricName::RequestDurationMs,
+                &[&method, &tool],
+                latency_us as f64 / 1e3,
+            );
         }
         if line.raw("rule").is_some() {
-            metrics.count("thoughtgate_rule_matches_total", &[&word]);
+            metrics.count(MetricName::RuleMatches, &[&word]);
         }
         let allowed = if gate == "policy" && word != "forward" { "deny" } else { "allow" };
         for policy in texts(line, "policies") {
-            metrics.count("thoughtgate_cedar_evaluations_total", &[allowed, &policy]);
+            metrics.count(MetricName::CedarEvaluations, &[allowed, &policy]);
         }
     }
 }

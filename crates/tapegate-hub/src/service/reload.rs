@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::{Hub, NoticeLevel, journal};
 use crate::api::HubPush;
 use crate::hub_policy::HubPolicy;
+use crate::metrics::MetricName;
 
 impl Hub {
     /// Reloads the policy. A policy with faults is reported and changes nothing.
@@ -38,15 +39,16 @@ impl Hub {
     /// Counts and logs the result of loading a policy.
     pub(super) fn report_load(&self, status: &str, level: &'static str, message: &str) {
         let (now, governed) = (self.clock.now(), self.active_policy());
+        tracing::debug!(status, message, "policy loaded");
         let mut metrics = self.metrics.borrow_mut();
-        metrics.count("thoughtgate_config_load_total", &[status]);
+        metrics.count(MetricName::ConfigLoad, &[status]);
         if let Some(cedar) = governed.policy.as_ref().and_then(|policy| policy.cedar.as_ref()) {
-            metrics.count("thoughtgate_cedar_reload_total", &[status]);
-            metrics.set("thoughtgate_cedar_policies_loaded", &[], cedar.len() as f64);
+            metrics.count(MetricName::CedarReload, &[status]);
+            metrics.set(MetricName::CedarPoliciesLoaded, &[], cedar.len() as f64);
         }
         if status == "success" {
             let seconds = (now.wall_us / 1_000_000) as f64;
-            metrics.set("thoughtgate_config_reload_timestamp", &[], seconds);
+            metrics.set(MetricName::ConfigReloadTimestamp, &[], seconds);
         }
         drop(metrics);
         self.log(level, "policy", message);

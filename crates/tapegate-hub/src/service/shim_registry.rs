@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use tapegate_core::time::Timestamp;
 use tokio::sync::watch;
+use tracing::debug;
 
 use super::Hub;
 use crate::LEASE;
 use crate::api::{Counters, HeartbeatRequest, HeartbeatResponse};
-use crate::metrics::Metrics;
+use crate::metrics::{MetricName, Metrics};
 
 /// How many shims are tracked. When there are more, a new one replaces the one that has been silent
 /// for the longest time.
@@ -34,7 +35,7 @@ struct ShimInfo {
     /// How many streams it has open. One that closes its last stream during shutdown is gone.
     streams: Option<usize>,
     /// The totals in its last heartbeat, by metric name and labels.
-    counted: BTreeMap<(&'static str, [String; 2]), u64>,
+    counted: BTreeMap<(MetricName, [String; 2]), u64>,
 }
 
 impl Default for ShimRegistry {
@@ -57,16 +58,16 @@ impl ShimInfo {
     fn count(&mut self, counters: &Counters, metrics: &mut Metrics) {
         let messages = counters.messages.iter().map(|it| {
             let labels = [it.direction.name().to_owned(), it.method.clone()];
-            (("thoughtgate_stdio_messages_total", labels), it.count)
+            ((MetricName::StdioMessages, labels), it.count)
         });
         let framing = counters.framing_errors.iter().map(|it| {
             let labels = [it.error_type.clone(), String::new()];
-            (("thoughtgate_stdio_framing_errors_total", labels), it.count)
+            ((MetricName::StdioFramingErrors, labels), it.count)
         });
         let decisions = counters.decisions.iter().map(|it| {
             let profile = tapegate_policy::model::Profile::from(it.profile).name().to_owned();
             let labels = [it.decision.clone(), profile];
-            (("thoughtgate_stdio_governance_decisions_total", labels), it.count)
+            ((MetricName::StdioGovernanceDecisions, labels), it.count)
         });
         for (key, count) in messages.chain(framing).chain(decisions) {
             // The caller chooses the labels, and must not make the hub's memory grow.
@@ -78,7 +79,9 @@ impl ShimInfo {
             // A restarted shim counts from zero.
             let more = if count >= before { count - before } else { count };
             let mut named = vec![self.server_id.as_str(), labels[0].as_str()];
-            named.extend(Some(labels[1].as_str()).filter(|_| !name.contains("framing")));
+            named.extend(
+                Some(labels[1].as_str()).filter(|_| name != MetricName::StdioFramingErrors),
+            );
             if more > 0 {
                 metrics.add(name, &named, more);
             }
@@ -95,7 +98,13 @@ impl ShimRegistry {
     /// How many are connected, and how long until the next one may time out.
     pub(super) fn count_active(&mut self, now: Timestamp) -> (usize, Duration) {
         // A shim that was killed is never reported as stopped.
-        self.known.retain(|_, shim| !shim.remaining_lease(now).is_zero());
+        self.known.retain(|_, shim| {
+            let is_leased = !shim.remaining_lease(now).is_zero();
+            if !is_leased {
+                debug!(server_id = shim.server_id, state = shim.state, "shim lost, no heartbeat");
+            }
+            is_leased
+        });
         let there = self.known.values().filter(|shim| !shim.is_gone());
         let until = there.clone().map(|shim| shim.remaining_lease(now)).min();
         (there.count(), until.unwrap_or(LEASE))
@@ -115,17 +124,24 @@ impl ShimRegistry {
     ) -> &mut ShimInfo {
         self.make_room(&key);
         self.changes.send_replace(());
-        let shim = self.known.entry(key).or_insert_with(|| ShimInfo {
-            server_id: beat.server_id.clone(),
-            seen: now,
-            state: "running",
-            streams: None,
-            counted: BTreeMap::new(),
+        let shim = self.known.entry(key).or_insert_with(|| {
+            debug!(server_id = beat.server_id, "shim registered");
+            ShimInfo {
+                server_id: beat.server_id.clone(),
+                seen: now,
+                state: "running",
+                streams: None,
+                counted: BTreeMap::new(),
+            }
         });
         shim.seen = now;
         shim.server_id.clone_from(&beat.server_id);
         let state = beat.state.as_deref().and_then(|word| STATES.iter().find(|it| **it == word));
-        shim.state = state.copied().unwrap_or(shim.state);
+        let state = state.copied().unwrap_or(shim.state);
+        if state != shim.state {
+            debug!(server_id = shim.server_id, was = shim.state, state, "shim changed its state");
+        }
+        shim.state = state;
         shim
     }
 
@@ -135,6 +151,7 @@ impl ShimRegistry {
         }
         let oldest = self.known.iter().min_by_key(|(_, shim)| shim.seen.mono_ns);
         if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+            debug!(count = SHIMS_MAX, "too many shims, the most silent one is forgotten");
             self.known.remove(&oldest);
         }
     }
@@ -145,6 +162,7 @@ impl ShimRegistry {
         let Some(shim) = self.known.get_mut(key) else { return };
         let count = shim.streams.unwrap_or(0);
         let count = if more { count + 1 } else { count.saturating_sub(1) };
+        debug!(server_id = shim.server_id, streams = count, "shim opened or closed a stream");
         shim.streams = Some(count);
         if count == 0 && ending {
             shim.state = "stopped";

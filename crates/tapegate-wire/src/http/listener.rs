@@ -16,10 +16,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tracing::debug;
 
 pub use super::connection_handle::ConnectionHandle;
 use super::connection_handle::{ConnectionShutdown, ConnectionSocket};
 use super::connection_rejection::TurnAway;
+use super::exchange_trace::ExchangeTrace;
 pub use super::origin_check::AllowedNames;
 use super::origin_check::OriginCheck;
 use super::{Chunk, OutboundBytes, ReplyBody};
@@ -140,7 +142,8 @@ impl HttpListener {
     /// Serves clients; never returns. Must run inside a `LocalSet`.
     pub async fn serve(&self, handler: Rc<impl RequestHandler + 'static>) -> Infallible {
         loop {
-            let (stream, room) = self.accept().await;
+            let (stream, peer, room) = self.accept().await;
+            debug!(%peer, "connection accepted");
             stream.set_nodelay(true).ok();
             let (handler, origin_check) = (Rc::clone(&handler), self.origin_check.clone());
             let client_connection = Rc::<ConnectionHandle>::default();
@@ -149,11 +152,14 @@ impl HttpListener {
             let service = service_fn(move |request: Request<Incoming>| {
                 let refused = origin_check.check(request.uri(), request.headers()).err();
                 let (handler, held) = (Rc::clone(&handler), Rc::clone(&held));
+                let trace = ExchangeTrace::start("client", request.method(), request.uri().path());
                 async move {
-                    Ok::<_, Infallible>(match refused {
+                    let reply = match refused {
                         Some(refusal) => handler.refuse(&refusal.to_string()),
                         None => handler.handle(request, &held).await,
-                    })
+                    };
+                    trace.into_iter().for_each(|trace| trace.answered(reply.status()));
+                    Ok::<_, Infallible>(reply)
                 }
             });
             let (mut ending, head_patience) = (self.ending.subscribe(), self.head_patience);
@@ -174,10 +180,12 @@ impl HttpListener {
                     // Checked first: a cut connection sends nothing more, even if data is ready.
                     cut = client_connection.shutdown_requested() => {
                         if cut == ConnectionShutdown::Abrupt {
+                            debug!(%peer, "connection cut");
                             return;
                         }
                     }
                     done = connection.as_mut() => {
+                        debug!(%peer, error = done.as_ref().err().map(tracing::field::display), "connection closed");
                         if let Err(error) = done && error.is_parse() {
                             watcher.malformed(&format!("malformed HTTP request: {error}"));
                         }
@@ -187,12 +195,13 @@ impl HttpListener {
                 }
                 connection.as_mut().graceful_shutdown();
                 connection.await.ok();
+                debug!(%peer, "connection closed at shutdown");
             });
         }
     }
 
     /// The next connection within the limit.
-    async fn accept(&self) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+    async fn accept(&self) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
         loop {
             let mut room = match &self.turn_away {
                 Some(_) => None,
@@ -201,18 +210,23 @@ impl HttpListener {
             };
             // The failure concerns one connection, or a resource that is freed when a connection
             // ends; existing connections must not be affected.
-            let Ok((stream, _)) = self.socket.accept().await else {
-                tokio::time::sleep(SHORTAGE).await;
-                continue;
+            let (stream, peer) = match self.socket.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    debug!(%error, "connection not accepted");
+                    tokio::time::sleep(SHORTAGE).await;
+                    continue;
+                }
             };
             if let Some(turn_away) = &self.turn_away {
                 room = Arc::clone(&self.room).try_acquire_owned().ok();
                 if room.is_none() {
+                    debug!(%peer, "connection refused, too many are open");
                     turn_away.answer(stream);
                     continue;
                 }
             }
-            return (stream, room);
+            return (stream, peer, room);
         }
     }
 

@@ -216,6 +216,7 @@ impl Proxy {
 
     /// Forgets all pending requests in a lane that has ended.
     fn forget_lane(&self, lane: Lane) {
+        tracing::debug!(session = lane.session, "session ended");
         for asker in [Side::Client, Side::Server] {
             let event = RelayEvent::Dismissed { lane, asker, ids: None, reason: None };
             // If the tape has failed, the recording ends anyway.

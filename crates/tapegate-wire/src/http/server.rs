@@ -29,6 +29,7 @@ pub async fn serve(
             () = shared_session.run_holds() => EndCause::Actor,
             never = listener.serve(Rc::clone(&handler)) => match never {},
         };
+        tracing::debug!(?cause, "serving ended");
         let reason = cause.client_message();
         // If the tape itself has failed, held calls end with the session instead.
         shared_session

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tapegate_core::tape::RecordError;
 use tokio::time::Instant;
+use tracing::debug;
 
 use super::{EndCause, ShutdownTimeouts};
 use crate::child::ServerProcess;
@@ -58,7 +59,10 @@ impl SessionEnding {
                 self.enter_step(EndingStep::Grace, self.patience.grace)
             }
             // No deadline: answers that are still wanted may take as long as the server needs.
-            (_, EndingStep::Running) => self.step = EndingStep::Answering,
+            (_, EndingStep::Running) => {
+                debug!(wanted, "shutdown waits for answers");
+                self.step = EndingStep::Answering;
+            }
             _ => {}
         }
     }
@@ -108,6 +112,7 @@ impl SessionEnding {
 
     /// The server process has exited; its output is read to the end, but for at most `linger`.
     pub(super) fn server_exited(&mut self, linger: Duration) {
+        debug!(deadline_ms = linger.as_millis() as u64, "reading the rest of the server's output");
         self.child_exited = true;
         self.cause.get_or_insert(EndCause::Server);
         // SIGTERM would reach no server any longer. The next step kills processes that keep its
@@ -125,6 +130,7 @@ impl SessionEnding {
                 false
             }
             EndingStep::Asked => {
+                debug!("shutdown step took too long, killing the server");
                 child.signal(Signal::KILL);
                 self.step = EndingStep::Over;
                 self.deadline = None;
@@ -147,6 +153,7 @@ impl SessionEnding {
     }
 
     fn enter_step(&mut self, step: EndingStep, time: Duration) {
+        debug!(?step, deadline_ms = time.as_millis() as u64, cause = ?self.cause, "shutdown step");
         self.step = step;
         self.deadline = Some(Instant::now() + time);
     }

@@ -65,7 +65,7 @@ fn is_shim(words: &[&str]) -> bool {
     let mut words = words.iter().take_while(|word| **word != "--");
     while let Some(word) = words.next() {
         match *word {
-            "--log-format" => drop(words.next()),
+            "--log-format" | "--log-level" => drop(words.next()),
             word if word.starts_with('-') => {}
             word => return word == "shim",
         }
@@ -114,6 +114,7 @@ mod tests {
             ("python3 /usr/bin/aider", Some("aider")),
             ("/usr/bin/tapegate shim -- npx x", Some("tapegate shim")),
             ("tapegate -q --log-format json shim -- npx x", Some("tapegate shim")),
+            ("tapegate --log-level debug shim -- npx x", Some("tapegate shim")),
             ("/opt/thoughtgate shim -- npx x", Some("thoughtgate shim")),
             ("tapegate log --follow -- shim", None),
             ("tapegate approvals approve --all", None),

@@ -1,4 +1,4 @@
-//! `-q`, `-v`, `--log-format` and `--version`: before and after the name of every command.
+//! `-q`, `-v`, `--log-level`, `--log-format` and `--version`: before and after the name of every command.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -190,5 +190,79 @@ fn every_command_has_the_version() {
             let version = concat!("tapegate ", env!("CARGO_PKG_VERSION"), "\n");
             assert_eq!(String::from_utf8(done.stdout).unwrap(), version, "{words:?}");
         }
+    }
+}
+
+/// A recorded session with a call whose content must not be shown, under these flags.
+fn recorded(flags: &[&str]) -> Output {
+    use std::io::Write;
+
+    let folder = folder();
+    let mut command = tapegate();
+    command.args(["record", "-o", "t.jsonl"]).args(flags).arg("--").arg(fake_server());
+    command.arg("serve").current_dir(folder.path()).env_remove("TAPEGATE_LOG");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let call = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"key":"s3cret"}}}"#;
+    writeln!(child.stdin.take().unwrap(), "{call}").unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn debug_shows_processes_and_trace_shows_messages_without_their_content() {
+    for (level, messages) in [("debug", false), ("TRACE", true)] {
+        let done = recorded(&["--log-level", level]);
+        let output = said(&done);
+        for part in
+            ["wire::child: server started pid=", "server exited pid=", "status=\"exit status: 0\""]
+        {
+            assert!(output.contains(part), "no {part}: {output}");
+        }
+        assert!(output.contains("pipe closed from=Client event=Ended"), "{output}");
+        assert!(output.contains("waiting for the server to exit pid="), "{output}");
+        assert!(output.contains("session ended cause=Client"), "{output}");
+        let request = "message from=Client session=1 kind=request method=tools/call id=7 bytes=";
+        assert_eq!(output.contains(request), messages, "{output}");
+        assert!(!output.contains("s3cret"), "{output}");
+        let answers = String::from_utf8(done.stdout).unwrap();
+        assert_eq!(answers, String::from_utf8(recorded(&[]).stdout).unwrap());
+    }
+}
+
+#[test]
+fn events_are_objects_with_log_format_json() {
+    let done = recorded(&["--log-level=trace", "--log-format=json"]);
+    let objects: Vec<Value> =
+        said(&done).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let exited = objects.iter().find(|object| object["message"] == "server exited").unwrap();
+    assert_eq!((&exited["level"], &exited["component"]), (&"debug".into(), &"record".into()));
+    assert!(exited["pid"].is_number() && exited["target"] == "wire::child", "{exited}");
+    let call = objects.iter().find(|object| object["method"] == "tools/call").unwrap();
+    assert_eq!((&call["level"], &call["kind"]), (&"trace".into(), &"request".into()));
+    assert!(!said(&done).contains("s3cret"));
+}
+
+#[test]
+fn events_are_off_by_default_and_at_info() {
+    for flags in [&[][..], &["--log-level", "info"]] {
+        let output = said(&recorded(flags));
+        assert!(!output.contains("wire::") && !output.contains("server started"), "{output}");
+    }
+}
+
+#[test]
+fn an_unknown_level_is_refused_with_the_known_ones() {
+    let folder = folder();
+    for arguments in
+        [&["--log-level", "loud", "check", "tape.jsonl"][..], &["man", "--log-level=x"]]
+    {
+        let done = run(folder.path(), arguments);
+        assert_eq!(done.status.code(), Some(64));
+        assert!(said(&done).contains("error, warn, info, debug, trace"), "{done:?}");
+    }
+    for flag in ["-q", "-v"] {
+        let both = run(folder.path(), &["--log-level", "warn", "check", flag, "tape.jsonl"]);
+        assert_eq!(both.status.code(), Some(64), "{both:?}");
+        assert!(said(&both).contains("give either --log-level or --"), "{both:?}");
     }
 }

@@ -11,6 +11,7 @@ use tapegate_wire::port::StreamPort;
 use tokio::io::Interest;
 
 use crate::api::{HubPush, TaskStatus};
+use crate::metrics::MetricName;
 use crate::service::{Hub, NoticeLevel};
 
 /// The shortest interval between two checks of the folder.
@@ -95,8 +96,7 @@ impl Hub {
                 let request =
                     ApprovalRecord { expires_us: now_us.saturating_add(left_us), ..request };
                 if self.tasks.open.borrow_mut().insert(id, request).is_none() {
-                    let name = "thoughtgate_tasks_created_total";
-                    self.metrics.borrow_mut().count(name, &["approval"]);
+                    self.metrics.borrow_mut().count(MetricName::TasksCreated, &["approval"]);
                 }
             }
         }
@@ -165,20 +165,19 @@ impl Hub {
         };
         let mut metrics = self.metrics.borrow_mut();
         if !known {
-            metrics.count("thoughtgate_tasks_created_total", &["approval"]);
+            metrics.count(MetricName::TasksCreated, &["approval"]);
         }
         let (server, outcome) = (request.server_id.as_str(), status.name());
         let waited = (decided.at_us - request.created_us).max(0) as f64 / 1e6;
-        metrics.count("thoughtgate_tasks_completed_total", &["approval", outcome]);
-        metrics.count("thoughtgate_approval_requests_total", &["cli", outcome]);
-        metrics.count("thoughtgate_blocking_approvals_total", &[outcome]);
-        metrics.count("thoughtgate_stdio_approval_outcomes_total", &[server, outcome]);
-        metrics.observe("thoughtgate_approval_wait_duration_s", &["cli", outcome], waited);
-        metrics.observe("thoughtgate_blocking_hold_duration_seconds", &[outcome], waited);
-        let duration = "thoughtgate_stdio_approval_duration_seconds";
-        metrics.observe(duration, &[server, outcome], waited);
+        metrics.count(MetricName::TasksCompleted, &["approval", outcome]);
+        metrics.count(MetricName::ApprovalRequests, &["cli", outcome]);
+        metrics.count(MetricName::BlockingApprovals, &[outcome]);
+        metrics.count(MetricName::StdioApprovalOutcomes, &[server, outcome]);
+        metrics.observe(MetricName::ApprovalWaitDurationS, &["cli", outcome], waited);
+        metrics.observe(MetricName::BlockingHoldDurationSeconds, &[outcome], waited);
+        metrics.observe(MetricName::StdioApprovalDurationSeconds, &[server, outcome], waited);
         if matches!(status, TaskStatus::Approved | TaskStatus::Rejected) {
-            metrics.observe("thoughtgate_stdio_approval_latency_seconds", &[server], waited);
+            metrics.observe(MetricName::StdioApprovalLatencySeconds, &[server], waited);
         }
         drop(metrics);
         self.push(HubPush::Task { task_id: request.id.clone(), status });

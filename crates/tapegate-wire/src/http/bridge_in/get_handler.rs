@@ -27,6 +27,7 @@ pub(super) fn get(
         return headers::refusal(406, "Accept must allow text/event-stream");
     }
     connection.hold(client_connection);
+    tracing::debug!(session = connection.lane.session, "event stream of a client opened");
     let Some(last) = request.headers().get(LAST_EVENT_ID) else {
         if connection.main.has_reader() {
             return headers::refusal(409, "the session already has a stream");

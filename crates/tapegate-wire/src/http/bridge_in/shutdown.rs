@@ -48,6 +48,7 @@ impl ServerConnection {
         // First, so that answers produced below are not sent into a connection that still accepts
         // calls.
         self.ended.set(true);
+        tracing::debug!(session = self.lane.session, reason, "session ended");
         self.input.take();
         let exchanges = self.id_map.borrow().exchanges();
         // On a shared server, every exchange has a lane of its own.

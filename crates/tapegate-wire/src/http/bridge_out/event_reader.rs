@@ -134,6 +134,7 @@ impl OutboundBridge {
     ) -> Result<Option<String>, SessionStoppedError> {
         let (began, before) = (Instant::now(), position.events);
         let resumed = position.last_id.is_some();
+        tracing::debug!(resumed, "event stream of the server opened");
         loop {
             match stream.next().await {
                 EventRead::Piece(piece) => {
@@ -142,6 +143,7 @@ impl OutboundBridge {
                 }
                 EventRead::TooLarge(message) => self.refuse(own, Side::Server, message).await?,
                 EventRead::End(cause_text) => {
+                    tracing::debug!(cause = cause_text, "event stream of the server ended");
                     let worthwhile = position.events > before || began.elapsed() > WORTHWHILE;
                     position.vain = if worthwhile { 0 } else { position.vain + 1 };
                     return Ok(cause_text);

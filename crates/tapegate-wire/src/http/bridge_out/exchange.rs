@@ -151,6 +151,10 @@ impl OutboundBridge {
                 target.and_then(|target| redirect::resolve(&self.upstream.origin(), &path, target));
             match target {
                 Some(target) if moved.contains(&reply.status()) && redirects < REDIRECTS_MAX => {
+                    tracing::debug!(
+                        path = crate::http::exchange_trace::visible_path(target.path()),
+                        "redirected"
+                    );
                     // Later messages go there directly.
                     *self.path.borrow_mut() = target;
                     redirects += 1;

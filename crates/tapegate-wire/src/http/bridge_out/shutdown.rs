@@ -71,6 +71,7 @@ impl OutboundBridge {
         signals: &mut Signals,
         patience: ShutdownTimeouts,
     ) {
+        tracing::debug!(?cause, "session ended");
         // First, so that no task writes to the client after its final errors.
         self.tasks.borrow_mut().abort_all();
         let reason = cause.client_message();

@@ -19,8 +19,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
+use tracing::debug;
 
 use super::{PendingReply, UpstreamError};
+use crate::http::exchange_trace::ExchangeTrace;
 
 /// Servers commonly close a connection after five idle seconds; we must stop using it earlier, or a
 /// request could be lost on a connection that is being closed.
@@ -61,21 +63,25 @@ impl ConnectionPool {
             Some(sender) => sender,
             None => self.connect().await?,
         };
+        let trace = ExchangeTrace::start("server", request.method(), request.uri().path());
         let sent = sender.try_send_request(request);
         let pool = self.clone();
         Ok(Box::pin(async move {
             let mut error = match sent.await {
                 Ok(response) => {
+                    trace.into_iter().for_each(|trace| trace.answered(response.status()));
                     pool.put_back(sender);
                     return Ok(response);
                 }
                 Err(error) => error,
             };
+            trace.into_iter().for_each(|trace| trace.failed(error.error()));
             // A connection that was closed meanwhile returns the request if nothing of it was
             // written; otherwise it may have been processed, and is never sent twice.
             let Some(request) = error.take_message() else {
                 return Err(pool.error_with_causes(error.error()));
             };
+            debug!(authority = %pool.authority, "sending the request again on a new connection");
             let mut sender = pool.connect().await?;
             let response = sender
                 .send_request(request)
@@ -131,7 +137,12 @@ impl ConnectionPool {
         };
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no connection within 30 seconds");
         let opened = tokio::time::timeout(CONNECT_MAX, connecting).await.map_err(late).flatten();
-        let (sender, connection) = opened.map_err(|error| self.error_with_causes(&error))?;
+        let authority = &self.authority;
+        let (sender, connection) = opened.map_err(|error| {
+            debug!(%authority, %error, "cannot connect");
+            self.error_with_causes(&error)
+        })?;
+        debug!(%authority, tls = self.tls.is_some(), "connected");
         tokio::task::spawn_local(async move {
             // The pending reply, if there is one, gets the error too.
             connection.await.ok();
