@@ -5,14 +5,16 @@
 //! per read and write. A client that does not read is not read from either, so memory use is
 //! bounded.
 
-pub(crate) mod addressed_line;
+mod bridge_channel;
+mod client_end;
+mod client_input;
 mod client_io;
 mod client_read_wait;
 mod handler_calls;
 mod notification;
 mod outbox;
 mod passthrough;
-mod raw_line;
+mod pipe_client;
 pub(crate) mod raw_piece;
 mod session;
 mod session_handle;
@@ -31,6 +33,8 @@ use crate::link::{LinkOptions, LinkTarget};
 use crate::recorded_session::RecordedSession;
 use crate::signals::Signals;
 use crate::stdio::{ClientPorts, EndCause, ShutdownTimeouts};
+pub(crate) use bridge_channel::{ActorOutput, OutputReceiver};
+pub(crate) use client_input::MessageGroup;
 use session::ActorSession;
 pub(crate) use session_handle::ActorSessionHandle;
 
@@ -133,9 +137,9 @@ pub async fn run_stdio(
     mut signals: Signals,
 ) -> EndCause {
     let session = async {
-        let mut actor_session = ActorSession::open(host, client, recording);
+        let mut actor_session = ActorSession::on_pipes(host, client, recording);
         let cause = tokio::select! {
-            cause = actor_session.run(false) => cause,
+            cause = actor_session.run() => cause,
             number = signals.next() => EndCause::Signal(number),
         };
         tokio::select! {

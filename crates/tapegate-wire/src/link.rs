@@ -3,6 +3,7 @@
 //! Every server appears as a server on pipes: a process has them already, and a bridge that acts as
 //! the HTTP client provides them for a server over HTTP. Ending a link leaves nothing behind.
 
+use std::io;
 use std::process::ExitStatus;
 use std::rc::Rc;
 use std::time::Duration;
@@ -67,6 +68,9 @@ pub enum LinkError {
     /// The URL or a header is not valid.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
+    /// The pipes to the bridge could not be created.
+    #[error("cannot create a pipe: {0}")]
+    Pipe(#[from] io::Error),
 }
 
 impl LinkTarget {
@@ -94,7 +98,7 @@ impl ServerLink {
                 (LinkKind::Process(Box::new(child)), pipes)
             }
             LinkTarget::Http { url, headers } => {
-                bridge(upstream::HttpUpstream::new(url, headers)?, options)
+                bridge(upstream::HttpUpstream::new(url, headers)?, options)?
             }
         };
         Ok((Self { life, patience: options.patience, news_until: None }, pipes))
@@ -169,9 +173,12 @@ impl Drop for ServerLink {
 }
 
 /// A bridge to a server over HTTP that records nothing.
-fn bridge(server: upstream::HttpUpstream, options: &LinkOptions) -> (LinkKind, ServerPipes) {
-    let (from_us, input) = StreamPort::pair();
-    let (output, to_us) = StreamPort::pair();
+fn bridge(
+    server: upstream::HttpUpstream,
+    options: &LinkOptions,
+) -> io::Result<(LinkKind, ServerPipes)> {
+    let (from_us, input) = StreamPort::pair()?;
+    let (output, to_us) = StreamPort::pair()?;
     // What passes here is recorded by the caller, if at all.
     let shared_session = SharedSession::new(
         RecordedSession::without_recording(Clock::start()),
@@ -187,5 +194,6 @@ fn bridge(server: upstream::HttpUpstream, options: &LinkOptions) -> (LinkKind, S
         options.patience,
         Box::new(move |message| notice(message)),
     );
-    (LinkKind::Bridge(tokio::task::spawn_local(session)), ServerPipes { input, output })
+    let task = tokio::task::spawn_local(session);
+    Ok((LinkKind::Bridge(task), ServerPipes { input, output }))
 }

@@ -5,10 +5,7 @@
 //! with per-call non-blocking flags, and pipes and terminals are reopened to get our own file
 //! description. Where that is not permitted, calls are made only after `poll` reports that they
 //! cannot block.
-//!
-//! Both ends may also be in the same process; then there is no descriptor.
 
-mod in_process_pipe;
 mod read_status;
 mod writable;
 
@@ -20,11 +17,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags};
 use rustix::net::{RecvFlags, SendFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::raw;
-use in_process_pipe::{InProcessReader, InProcessWriter};
 pub use writable::{OriginatedBytes, WritableBytes};
 
 /// How much a blocking pipe certainly accepts after `poll` reported it writable.
@@ -38,17 +35,7 @@ const PEER_SHUT: PollFlags = PollFlags::empty();
 
 /// One direction of a stream.
 #[derive(Debug)]
-pub struct StreamPort(PortEnd);
-
-#[derive(Debug)]
-enum PortEnd {
-    Outside(DescriptorPort),
-    Reads(InProcessReader),
-    Writes(InProcessWriter),
-}
-
-#[derive(Debug)]
-struct DescriptorPort {
+pub struct StreamPort {
     how: AccessMode,
     /// Whether a short read means that it is empty. A terminal returns one line at a time.
     gives_all: bool,
@@ -77,102 +64,28 @@ enum AccessMode {
 impl StreamPort {
     /// A port for reading from a descriptor that may be shared.
     pub fn reader(fd: OwnedFd) -> io::Result<Self> {
-        DescriptorPort::from_shared(fd, Interest::READABLE, OpenOptions::new().read(true))
-            .map(Self::from_outside)
+        Self::from_shared(fd, Interest::READABLE, OpenOptions::new().read(true))
     }
 
     /// A port for writing to a descriptor that may be shared.
     pub fn writer(fd: OwnedFd) -> io::Result<Self> {
-        DescriptorPort::from_shared(fd, Interest::WRITABLE, OpenOptions::new().write(true))
-            .map(Self::from_outside)
+        Self::from_shared(fd, Interest::WRITABLE, OpenOptions::new().write(true))
     }
 
     /// A port for a non-blocking descriptor that is ours alone.
     pub fn from_own_descriptor(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
         let ready = raw::watch(fd, interest).map_err(|(_, error)| error)?;
-        let port = DescriptorPort {
-            how: AccessMode::Own,
-            gives_all: true,
-            is_pipe: false,
-            fd: PortDescriptor::Watched(ready),
-        };
-        Ok(Self::from_outside(port))
+        let (how, fd) = (AccessMode::Own, PortDescriptor::Watched(ready));
+        Ok(Self { how, gives_all: true, is_pipe: false, fd })
     }
 
-    /// A stream within the process: bytes written to the second port are read from the first.
-    pub fn pair() -> (Self, Self) {
-        let (reader, writer) = in_process_pipe::pipe();
-        (Self(PortEnd::Reads(reader)), Self(PortEnd::Writes(writer)))
+    /// A pipe within the process: bytes written to the second port are read from the first.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let reader = Self::from_own_descriptor(reader, Interest::READABLE)?;
+        Ok((reader, Self::from_own_descriptor(writer, Interest::WRITABLE)?))
     }
 
-    fn from_outside(outside: DescriptorPort) -> Self {
-        Self(PortEnd::Outside(outside))
-    }
-
-    /// Reads once there is something to read. 0 means the end.
-    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &self.0 {
-            PortEnd::Outside(port) => port.read(buffer).await,
-            PortEnd::Reads(port) => Ok(port.read(buffer).await),
-            PortEnd::Writes(_) => Err(wrong_direction()),
-        }
-    }
-
-    /// Writes some of `bytes` without waiting; 0 means that there is no room.
-    pub fn write_now<'a>(&self, bytes: impl Into<WritableBytes<'a>>) -> io::Result<usize> {
-        let bytes = bytes.into().bytes();
-        match &self.0 {
-            PortEnd::Outside(port) => port.write_now(bytes),
-            PortEnd::Reads(_) => Err(wrong_direction()),
-            PortEnd::Writes(port) => port.write_now(bytes),
-        }
-    }
-
-    /// Writes some of `bytes` once there is room.
-    pub async fn write<'a>(&self, bytes: impl Into<WritableBytes<'a>>) -> io::Result<usize> {
-        let bytes = bytes.into().bytes();
-        match &self.0 {
-            PortEnd::Outside(port) => port.write(bytes).await,
-            PortEnd::Reads(_) => Err(wrong_direction()),
-            PortEnd::Writes(port) => port.write(bytes).await,
-        }
-    }
-
-    /// Whether a read would return at once.
-    pub fn is_readable(&self) -> bool {
-        match &self.0 {
-            PortEnd::Outside(port) => {
-                port.poll(PollFlags::IN).is_ok_and(|flags| flags.contains(PollFlags::IN))
-            }
-            PortEnd::Reads(port) => port.is_readable(),
-            PortEnd::Writes(_) => false,
-        }
-    }
-
-    /// Whether nothing more will be written to this stream: its writer is gone, or it is a file.
-    /// Unread bytes may remain.
-    pub fn has_ended(&self) -> bool {
-        match &self.0 {
-            PortEnd::Outside(port) => port.has_ended(),
-            PortEnd::Reads(port) => port.has_ended(),
-            PortEnd::Writes(_) => false,
-        }
-    }
-
-    /// Whether the reader of this port is gone.
-    pub fn has_hung_up(&self) -> bool {
-        let gone = PollFlags::ERR | PollFlags::HUP;
-        match &self.0 {
-            PortEnd::Outside(port) => {
-                port.poll(PollFlags::empty()).is_ok_and(|flags| flags.intersects(gone))
-            }
-            PortEnd::Reads(_) => false,
-            PortEnd::Writes(port) => port.has_hung_up(),
-        }
-    }
-}
-
-impl DescriptorPort {
     fn from_shared(fd: OwnedFd, interest: Interest, options: &OpenOptions) -> io::Result<Self> {
         let sort = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
         let (how, fd) = match sort {
@@ -208,7 +121,8 @@ impl DescriptorPort {
         }
     }
 
-    async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Reads once there is something to read. 0 means the end.
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let PortDescriptor::Watched(ready) = &self.fd else { return self.try_read(buffer) };
         loop {
             let mut guard = ready.readable().await?;
@@ -229,7 +143,9 @@ impl DescriptorPort {
         }
     }
 
-    fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+    /// Writes some of `bytes` without waiting; 0 means that there is no room.
+    pub fn write_now<'a>(&self, bytes: impl Into<WritableBytes<'a>>) -> io::Result<usize> {
+        let bytes = bytes.into().bytes();
         loop {
             match self.try_write(bytes) {
                 Ok(count) => return Ok(count),
@@ -242,7 +158,9 @@ impl DescriptorPort {
         }
     }
 
-    async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+    /// Writes some of `bytes` once there is room.
+    pub async fn write<'a>(&self, bytes: impl Into<WritableBytes<'a>>) -> io::Result<usize> {
+        let bytes = bytes.into().bytes();
         let PortDescriptor::Watched(ready) = &self.fd else { return self.try_write(bytes) };
         loop {
             let mut guard = ready.writable().await?;
@@ -283,7 +201,20 @@ impl DescriptorPort {
         }
     }
 
-    fn has_ended(&self) -> bool {
+    /// Whether a read would return at once.
+    pub fn is_readable(&self) -> bool {
+        self.poll(PollFlags::IN).is_ok_and(|flags| flags.contains(PollFlags::IN))
+    }
+
+    /// Whether the reader of this port is gone.
+    pub fn has_hung_up(&self) -> bool {
+        let gone = PollFlags::ERR | PollFlags::HUP;
+        self.poll(PollFlags::empty()).is_ok_and(|flags| flags.intersects(gone))
+    }
+
+    /// Whether nothing more will be written to this stream: its writer is gone, or it is a file.
+    /// Unread bytes may remain.
+    pub fn has_ended(&self) -> bool {
         if let PortDescriptor::Ready(_) = self.fd {
             return true;
         }
@@ -305,10 +236,6 @@ impl DescriptorPort {
             PortDescriptor::Ready(fd) => fd.as_fd(),
         }
     }
-}
-
-fn wrong_direction() -> io::Error {
-    io::ErrorKind::Unsupported.into()
 }
 
 /// Reopens a pipe or terminal to get our own file description.

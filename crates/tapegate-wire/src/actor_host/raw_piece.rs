@@ -1,11 +1,8 @@
-//! Pieces of an actor's output on their way through a bridge.
+//! Pieces of an actor's output on their way to the client.
 
-use std::borrow::Cow;
-
-/// A piece of an actor's output. It need not be a message; pieces are parsed only from what an
-/// actor has written to its bridge.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ActorPiece<'a>(Cow<'a, [u8]>);
+/// A piece of an actor's output. It need not be a message; only actor sessions create pieces.
+#[derive(Debug)]
+pub(crate) struct ActorPiece(Vec<u8>);
 
 /// Restores the client's id of a request in output that may be split anywhere.
 pub(crate) struct IdRename {
@@ -15,8 +12,8 @@ pub(crate) struct IdRename {
     matched: usize,
 }
 
-impl<'a> ActorPiece<'a> {
-    pub(super) fn new(bytes: Cow<'a, [u8]>) -> Self {
+impl ActorPiece {
+    pub(super) fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
@@ -27,9 +24,33 @@ impl<'a> ActorPiece<'a> {
     /// Replaces our id with the one the client knows.
     pub(crate) fn with_client_id(self, rename: Option<&mut IdRename>, ends: bool) -> Self {
         match rename {
-            Some(rename) => Self(Cow::Owned(rename.rewrite(&self.0, ends))),
+            Some(rename) => Self(rename.rewrite(&self.0, ends)),
             None => self,
         }
+    }
+}
+
+/// The bytes sent so far of something that is sent in pieces, up to the size limit of the tape.
+#[derive(Debug, Default)]
+pub(crate) struct TapedBytes {
+    bytes: Vec<u8>,
+    is_over: bool,
+}
+
+impl TapedBytes {
+    pub(crate) fn add(&mut self, bytes: &[u8], bytes_max: usize) {
+        let room = bytes_max.saturating_sub(self.bytes.len());
+        self.is_over |= bytes.len() > room;
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether more was sent than the limit allows to keep.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
     }
 }
 

@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::ActorHost;
+use super::bridge_channel::{self, OutputReceiver};
+use super::client_end::{BridgeClient, ClientEnd};
+use super::client_input::{ClientInput, MessageGroup};
 use super::session::ActorSession;
-use crate::child::ServerPipes;
-use crate::port::StreamPort;
-use crate::stdio::ClientPorts;
 
 /// How much longer than its passthrough server a session may take to end.
 const SLACK: Duration = Duration::from_secs(1);
@@ -24,25 +25,26 @@ pub(crate) struct ActorSessionHandle {
 }
 
 impl ActorHost {
-    /// Starts a session for a bridge in the same process, to which it looks like a server on pipes.
+    /// Starts a session for a bridge in the same process, whose messages come from `queue`.
     /// `streams` tells whether the bridge has streams for answers. Must run inside a `LocalSet`.
     /// Message sizes are not checked: the bridge has done that.
     pub(crate) fn open_session(
         self: &Rc<Self>,
-        shared: bool,
-        streams: bool,
-    ) -> (ActorSessionHandle, ServerPipes) {
-        let (from_client, input) = StreamPort::pair();
-        let (output, to_client) = StreamPort::pair();
-        let client = ClientPorts { input: from_client, output: to_client };
+        (shared, streams): (bool, bool),
+        queue: mpsc::Receiver<MessageGroup>,
+    ) -> (ActorSessionHandle, OutputReceiver) {
+        let (output, receiver) = bridge_channel::channel();
         let unheard = Rc::new(Cell::new(None));
-        let (host, heard) = (Rc::clone(self), Rc::clone(&unheard));
+        let discard_grace = Rc::clone(&unheard);
+        let client = BridgeClient { output, shared, streams, discard_grace };
+        let host = Rc::clone(self);
         let task = tokio::task::spawn_local(async move {
-            let mut session = ActorSession::open(&host, client, None).in_process(heard, streams);
-            let cause = session.run(shared).await;
+            let input = ClientInput::bridge(queue);
+            let mut session = ActorSession::open(&host, input, ClientEnd::Bridge(client));
+            let cause = session.run().await;
             session.close(&cause).await;
         });
-        (ActorSessionHandle { host: Rc::clone(self), task, unheard }, ServerPipes { input, output })
+        (ActorSessionHandle { host: Rc::clone(self), task, unheard }, receiver)
     }
 }
 

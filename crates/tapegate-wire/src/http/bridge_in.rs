@@ -1,4 +1,4 @@
-//! Serves HTTP clients from MCP servers on pipes.
+//! Serves HTTP clients from MCP servers that do not speak HTTP.
 //!
 //! The bridge provides the HTTP side of a server that has none: Streamable HTTP of every revision
 //! at `/mcp` and `/` (and `/message`, for compatibility with an earlier tool), and the older
@@ -160,9 +160,10 @@ impl InboundBridge {
         lane: Lane,
         kind: ConnectionKind,
     ) -> Result<Rc<ServerConnection>, NoServerError> {
-        let server = self.servers.start(kind).map_err(NoServerError::Spawn)?;
+        let (session, patience) = (&self.shared_session, self.patience);
         let (connection, task) =
-            ServerConnection::start(&self.shared_session, (lane, kind), server, self.patience);
+            ServerConnection::start(session, (lane, kind), &self.servers, patience)
+                .map_err(NoServerError::Spawn)?;
         let mut tasks = self.tasks.borrow_mut();
         // Finished tasks are collected here, or the set would grow with every session that ever
         // ran.

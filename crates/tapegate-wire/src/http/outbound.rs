@@ -16,7 +16,7 @@ use tapegate_core::sse::{self, SsePiece};
 use super::headers;
 use super::proxy::PlainBody;
 use super::shared_session::UnenforcedProof;
-use crate::actor_host::addressed_line::ActorPiece;
+use crate::actor_host::raw_piece::ActorPiece;
 use crate::port::OriginatedBytes;
 
 /// Bytes that may be sent over HTTP.
@@ -169,7 +169,7 @@ impl OutboundBytes {
     }
 
     /// A piece of an actor's output, framed as part of an event.
-    pub(super) fn actor_piece(head: &str, piece: &ActorPiece<'_>, tail: &str) -> Self {
+    pub(super) fn actor_piece(head: &str, piece: &ActorPiece, tail: &str) -> Self {
         Self(Bytes::from([head.as_bytes(), piece.bytes(), tail.as_bytes()].concat()))
     }
 

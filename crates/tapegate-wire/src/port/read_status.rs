@@ -1,20 +1,15 @@
 //! Whether the other end has read what was written.
 
-use super::{AccessMode, DescriptorPort, PortEnd, StreamPort};
+use super::{AccessMode, StreamPort};
 use crate::raw;
 
 impl StreamPort {
     /// Whether the other end has read everything written here. True where that cannot be
     /// determined.
     pub fn is_read(&self) -> bool {
-        match &self.0 {
-            PortEnd::Outside(port) => port.unread_bytes().is_none_or(|count| count == 0),
-            PortEnd::Reads(_) | PortEnd::Writes(_) => true,
-        }
+        self.unread_bytes().is_none_or(|count| count == 0)
     }
-}
 
-impl DescriptorPort {
     /// How much is written but not read. Only zero is meaningful: a socket counts the memory used,
     /// not bytes.
     fn unread_bytes(&self) -> Option<u64> {

@@ -111,8 +111,9 @@ async fn forward_message(
             }
         };
         return match sent {
-            // In front of an actor such a body gets an error; a process decides for itself.
-            Ok(Disposition::Forward(())) if connection.addressed && is_malformed_request(frame) => {
+            Ok(Disposition::Forward(()))
+                if connection.refuses_malformed && is_malformed_request(frame) =>
+            {
                 headers::error(400, id, -32600, "the body is not a valid JSON-RPC message")
             }
             Ok(Disposition::Refuse(Some(message))) => headers::json(200, message),
@@ -125,7 +126,7 @@ async fn forward_message(
         };
     }
     let exchange = connection.exchange(lane, terms, frame.envelope(), requests);
-    if connection.addressed && connection.kind == ConnectionKind::Shared {
+    if connection.kind == ConnectionKind::Shared {
         *exchange.client_connection.borrow_mut() = Some(Rc::clone(client_connection));
     }
     let watch =

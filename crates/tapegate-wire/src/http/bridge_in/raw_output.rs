@@ -15,7 +15,7 @@ use super::exchange::PostExchange;
 use super::server_connection::{ConnectionKind, ServerConnection};
 use super::server_output::{LAG, STALL};
 use super::stream::ClientStream;
-use crate::actor_host::raw_piece::{ActorPiece, IdRename};
+use crate::actor_host::raw_piece::{ActorPiece, IdRename, TapedBytes};
 use crate::http::SessionStoppedError;
 use crate::http::listener::ConnectionHandle;
 
@@ -34,27 +34,12 @@ pub(super) struct RawEvent {
     stream: Option<Rc<ClientStream>>,
 }
 
-/// The bytes sent so far, up to the size limit of the tape.
-#[derive(Default)]
-struct TapedBytes {
-    bytes: Vec<u8>,
-    over: bool,
-}
-
-impl TapedBytes {
-    fn add(&mut self, bytes: &[u8], bytes_max: usize) {
-        let room = bytes_max - self.bytes.len().min(bytes_max);
-        self.over |= bytes.len() > room;
-        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    }
-}
-
 impl ServerConnection {
     /// Passes on bytes that need not be a message.
     pub(super) async fn forward_raw(
         &self,
         about: Option<&[u8]>,
-        piece: ActorPiece<'_>,
+        piece: ActorPiece,
         ends: bool,
     ) -> Result<(), SessionStoppedError> {
         if self.is_ended() {
@@ -75,7 +60,7 @@ impl ServerConnection {
         &self,
         exchange: &Rc<PostExchange>,
         id: &[u8],
-        piece: ActorPiece<'_>,
+        piece: ActorPiece,
         ends: bool,
     ) -> Result<(), SessionStoppedError> {
         // The borrow ends here: the pieces below wait for the client, and other tasks use the
@@ -126,7 +111,7 @@ impl ServerConnection {
     /// Passes on a piece of an event that belongs to no request.
     async fn forward_event(
         &self,
-        piece: &ActorPiece<'_>,
+        piece: &ActorPiece,
         ends: bool,
     ) -> Result<(), SessionStoppedError> {
         let stream = {
@@ -149,7 +134,7 @@ impl ServerConnection {
             Some(_) => self.record_raw(self.lane, &kept).map(drop),
             None => {
                 let reason = "no stream is open for messages outside of a request";
-                self.mark_undelivered(self.lane, Side::Server, &kept.bytes, reason);
+                self.mark_undelivered(self.lane, Side::Server, kept.bytes(), reason);
                 Ok(())
             }
         }
@@ -172,7 +157,7 @@ impl ServerConnection {
         &self,
         stream: &Rc<ClientStream>,
         exchange: Option<&PostExchange>,
-        piece: &ActorPiece<'_>,
+        piece: &ActorPiece,
         ends: bool,
     ) {
         let in_time = match self.kind {
@@ -197,9 +182,10 @@ impl ServerConnection {
         taped_bytes: &TapedBytes,
     ) -> Result<Option<PermittedMessage<'static>>, SessionStoppedError> {
         let whole = self.record_raw(exchange.lane, taped_bytes)?;
-        let frame = Frame::read(&taped_bytes.bytes);
+        let frame = Frame::read(taped_bytes.bytes());
         let is_answer = |kind| matches!(kind, MessageKind::Response | MessageKind::Error);
-        if !taped_bytes.over && frame.envelope().is_some_and(|envelope| is_answer(envelope.kind()))
+        if !taped_bytes.is_over()
+            && frame.envelope().is_some_and(|envelope| is_answer(envelope.kind()))
         {
             return Ok(whole);
         }
@@ -216,9 +202,9 @@ impl ServerConnection {
         lane: Lane,
         taped_bytes: &TapedBytes,
     ) -> Result<Option<PermittedMessage<'static>>, SessionStoppedError> {
-        let (from, bytes) = (Side::Server, &taped_bytes.bytes[..]);
+        let (from, bytes) = (Side::Server, taped_bytes.bytes());
         let frame = self.session.read(bytes);
-        let outgoing = self.session.feed_and_commit(match taped_bytes.over {
+        let outgoing = self.session.feed_and_commit(match taped_bytes.is_over() {
             true => RelayEvent::Marked { lane, from, bytes, reason: TOO_LARGE, delivered: true },
             false => RelayEvent::Received { lane, from, frame: &frame, terminated: true },
         })?;
@@ -228,7 +214,7 @@ impl ServerConnection {
 
     /// Remembers the connection that a client uses.
     pub(super) fn hold(&self, client_connection: &Rc<ConnectionHandle>) {
-        if !self.addressed || self.kind == ConnectionKind::Shared {
+        if self.kind == ConnectionKind::Shared {
             return;
         }
         let mut client_connections = self.client_connections.borrow_mut();

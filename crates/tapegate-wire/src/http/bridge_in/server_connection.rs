@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tapegate_core::frame::{Envelope, Frame};
-use tapegate_core::relay::{LineBuffer, PermittedMessage, RelayEvent};
+use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::Instant;
@@ -22,22 +22,22 @@ use super::history::EventHistory;
 use super::id_map::IdMap;
 use super::raw_output::RawEvent;
 use super::server_output;
-use super::servers::BridgeServer;
+use super::servers::ServerProvider;
 use super::shutdown::ConnectionEnd;
 use super::stream::ClientStream;
-use crate::child::ServerPipes;
+use crate::actor_host::MessageGroup;
+use crate::child::SpawnError;
 use crate::http::listener::ConnectionHandle;
 use crate::http::mirrored_params::MirroredParams;
 use crate::http::shared_session::GateResult;
 use crate::http::{SessionStoppedError, SharedSession};
-use crate::port::StreamPort;
 use crate::recorded_session::{Disposition, OutgoingMessage};
 use crate::stdio::ShutdownTimeouts;
 
 /// How many messages may wait for a server that does not read.
 const INPUT_MESSAGES_MAX: usize = 8;
 /// A reserved slot in the server's input queue.
-type QueueSlot = mpsc::OwnedPermit<LineBuffer>;
+type QueueSlot = mpsc::OwnedPermit<MessageGroup>;
 
 /// How many of our own messages may wait in addition before reading from the server stops too.
 const OWED_MAX: usize = 256;
@@ -45,8 +45,6 @@ const OWED_MAX: usize = 256;
 /// One server and the clients connected to it.
 pub(super) struct ServerConnection {
     pub(super) kind: ConnectionKind,
-    /// Whether the server's lines may name the request they belong to.
-    pub(super) addressed: bool,
     pub(super) lane: Lane,
     pub(super) session: Rc<SharedSession>,
     pub(super) id_map: RefCell<IdMap>,
@@ -57,7 +55,10 @@ pub(super) struct ServerConnection {
     pub(super) history: Rc<RefCell<EventHistory>>,
     /// Whether requests are answered with streams where possible, as most HTTP servers do.
     pub(super) by_stream: bool,
-    pub(super) input: RefCell<Option<mpsc::Sender<LineBuffer>>>,
+    /// Whether a body with an id that is not a JSON-RPC message gets an error. A process decides for
+    /// itself what to answer.
+    pub(super) refuses_malformed: bool,
+    pub(super) input: RefCell<Option<mpsc::Sender<MessageGroup>>>,
     /// Permits for our own messages that the server has not read yet.
     owed: Arc<Semaphore>,
     exchanges: Cell<u64>,
@@ -106,15 +107,16 @@ impl From<SessionStoppedError> for SendError {
 }
 
 impl ServerConnection {
-    /// Connects to a server. The returned task must be run; it completes once the server has ended
-    /// and is cleaned up.
+    /// Starts a server and connects to it. The returned task must be run; it completes once the
+    /// server has ended and is cleaned up.
     pub(super) fn start(
         session: &Rc<SharedSession>,
         (lane, kind): (Lane, ConnectionKind),
-        (server, pipes): (BridgeServer, ServerPipes),
+        servers: &ServerProvider,
         patience: ShutdownTimeouts,
-    ) -> (Rc<Self>, impl Future<Output = ()> + use<>) {
+    ) -> Result<(Rc<Self>, impl Future<Output = ()> + use<>), SpawnError> {
         let (sender, receiver) = mpsc::channel(INPUT_MESSAGES_MAX);
+        let (server, output) = servers.start(kind, receiver, session.message_bytes_max())?;
         let history = Rc::new(RefCell::new(EventHistory::new(server.history_bytes_max())));
         let main = match kind {
             ConnectionKind::Old => ClientStream::new(0, &history),
@@ -124,7 +126,6 @@ impl ServerConnection {
         };
         let connection = Rc::new(Self {
             kind,
-            addressed: server.is_in_process(),
             lane,
             session: Rc::clone(session),
             id_map: RefCell::new(IdMap::new(session.is_governed())),
@@ -132,6 +133,7 @@ impl ServerConnection {
             main,
             history,
             by_stream: kind == ConnectionKind::Session && server.is_in_process(),
+            refuses_malformed: server.is_in_process(),
             input: RefCell::new(Some(sender)),
             owed: Arc::new(Semaphore::new(OWED_MAX)),
             exchanges: Cell::new(0),
@@ -144,9 +146,8 @@ impl ServerConnection {
             raw: RefCell::default(),
             held: RefCell::default(),
         });
-        tokio::task::spawn_local(write_all(pipes.input, receiver));
-        let task = server_output::run(Rc::clone(&connection), server, pipes.output, patience);
-        (connection, task)
+        let task = server_output::run(Rc::clone(&connection), server, output, patience);
+        Ok((connection, task))
     }
 
     pub(super) fn is_ended(&self) -> bool {
@@ -225,26 +226,24 @@ impl ServerConnection {
             Some(exchange) => self.id_map.borrow_mut().add_requests(exchange, line),
             None => self.id_map.borrow().cancel(lane, line),
         };
-        slot.send(self.to_lines(line));
+        slot.send(self.to_messages(line));
         if let Some(exchange) = exchange.filter(|exchange| exchange.accepts_notifications()) {
             self.flush_to_exchange(exchange);
         }
     }
 
-    /// The lines a message is sent as. With a gate, a batch is split into one line per message:
-    /// stdio servers answer messages one by one, and the gate accepts no batches from them. The
-    /// exchange joins the answers again.
-    fn to_lines(&self, message: PermittedMessage<'_>) -> LineBuffer {
-        let mut lines = LineBuffer::default();
+    /// The messages a message is sent as. With a gate, a batch is split: stdio servers answer
+    /// messages one by one, and the gate accepts no batches from them. The exchange joins the
+    /// answers again.
+    fn to_messages(&self, message: PermittedMessage<'_>) -> MessageGroup {
         let is_batch = message.bytes().first() == Some(&b'[');
-        if is_batch && self.session.is_governed() {
-            for (_, element) in message.elements() {
-                lines.push(element.into_one_line());
+        match is_batch && self.session.is_governed() {
+            true => {
+                let elements = message.elements().into_iter();
+                elements.map(|(_, element)| element.into_one_line().into_owned()).collect()
             }
-        } else {
-            lines.push(message);
+            false => vec![message.into_owned()],
         }
-        lines
     }
 
     /// Sends the messages meant for the server, and returns those for the client.
@@ -292,13 +291,12 @@ impl ServerConnection {
     /// Sends one of our own messages to the server. It must be recorded already.
     pub(super) fn send_own(&self, message: PermittedMessage<'_>) {
         let Some(sender) = self.input.borrow().clone() else { return };
-        let mut lines = LineBuffer::default();
-        lines.push(message);
-        if let Err(mpsc::error::TrySendError::Full(lines)) = sender.try_send(lines) {
+        let messages = vec![message.into_owned()];
+        if let Err(mpsc::error::TrySendError::Full(messages)) = sender.try_send(messages) {
             // The caller also reads the server's output, so it must not block on its input.
             let owed = Arc::clone(&self.owed).try_acquire_owned().ok();
             tokio::task::spawn_local(async move {
-                sender.send(lines).await.ok();
+                sender.send(messages).await.ok();
                 drop(owed);
             });
         }
@@ -315,18 +313,5 @@ impl ServerConnection {
         self.session
             .feed_and_commit(RelayEvent::Marked { lane, from, bytes, reason, delivered: false })
             .ok();
-    }
-}
-
-/// Writes queued lines until the queue is closed, then closes the server's input.
-async fn write_all(input: StreamPort, mut queue: mpsc::Receiver<LineBuffer>) {
-    while let Some(mut lines) = queue.recv().await {
-        while lines.unwritten_bytes() > 0 {
-            match input.write(lines.writable()).await {
-                Ok(count) => lines.advance(count),
-                // Dropping the queue makes every later `reserve` fail, so senders learn of it.
-                Err(_) => return,
-            }
-        }
     }
 }

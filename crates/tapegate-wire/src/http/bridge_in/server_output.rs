@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tapegate_core::frame::{Envelope, Frame, FrameBody, MessageKind, envelopes, same_id};
-use tapegate_core::lines::{LineSplitter, OversizeMessage, StreamLine};
+use tapegate_core::lines::OversizeMessage;
 use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage, RelayEvent};
 use tapegate_core::side::Side;
 use tapegate_core::tape::Provenance;
@@ -14,13 +14,12 @@ use tokio::time::Instant;
 use super::exchange::PostExchange;
 use super::id_map::MessageRoute;
 use super::server_connection::{ConnectionKind, ServerConnection};
-use super::servers::BridgeServer;
+use super::servers::{BridgeServer, OutputReader, ServerOutput};
 use super::shutdown::ConnectionEnd;
 use super::stream::ClientStream;
-use crate::actor_host::addressed_line::{self, AddressedLine};
+use crate::actor_host::ActorOutput;
 use crate::http::SessionStoppedError;
 use crate::http::shared_session::GateResult;
-use crate::port::StreamPort;
 use crate::recorded_session::{Disposition, OutgoingMessage};
 use crate::stdio::{LINGER, SERVER_ENDED, ShutdownTimeouts};
 use tapegate_core::json::JsonEdits;
@@ -34,12 +33,11 @@ pub(super) const LAG: Duration = Duration::from_millis(500);
 pub(super) async fn run(
     connection: Rc<ServerConnection>,
     mut server: BridgeServer,
-    output: StreamPort,
+    mut output: OutputReader,
     patience: ShutdownTimeouts,
 ) {
-    let mut lines = server.lines(connection.session.message_bytes_max());
     let read = tokio::select! {
-        read = read(&connection, &mut server, &output, &mut lines) => read.map_err(|stopped| ConnectionEnd {
+        read = read(&connection, &mut server, &mut output) => read.map_err(|stopped| ConnectionEnd {
             reason: stopped.to_string(),
             grace: patience.grace_on_signal,
         }),
@@ -66,7 +64,7 @@ pub(super) async fn run(
             // A second request to end shortens the grace: the first may have been a client's, the
             // next a signal.
             sooner = connection.end_requested(grace) => grace = sooner.grace,
-            () = read_rest(&connection, &output, &mut lines) => {}
+            () = read_rest(&connection, &mut output) => {}
         }
     }
 }
@@ -75,8 +73,7 @@ pub(super) async fn run(
 async fn read(
     connection: &ServerConnection,
     server: &mut BridgeServer,
-    output: &StreamPort,
-    lines: &mut LineSplitter,
+    output: &mut OutputReader,
 ) -> Result<(), SessionStoppedError> {
     let mut deadline: Option<Instant> = None;
     loop {
@@ -86,98 +83,84 @@ async fn read(
                 None => std::future::pending().await,
             }
         };
-        let count = tokio::select! {
-            count = read_some(connection, output, lines) => count,
+        // Reads once the server has consumed most of its input.
+        let fill = async {
+            connection.wait_for_write_capacity().await;
+            output.fill().await
+        };
+        let is_more = tokio::select! {
+            is_more = fill => is_more,
             () = server.exited(), if deadline.is_none() => {
                 deadline = Some(Instant::now() + LINGER);
                 continue;
             }
-            () = linger => 0,
+            () = linger => false,
         };
-        lines.filled(count);
         // No output may reach a client before the reaper runs (invariant 8).
         server.wait_for_reaper();
-        connection.process_lines(lines, count == 0).await?;
-        if count == 0 {
+        while let Some(next) = output.next(!is_more) {
+            connection.process(next).await?;
+        }
+        if !is_more {
             return Ok(());
         }
-        // Only now: the lines processed above are read from this buffer.
-        lines.release();
     }
-}
-
-/// Reads once the server has consumed most of its input; 0 means end of output.
-async fn read_some(
-    connection: &ServerConnection,
-    output: &StreamPort,
-    lines: &mut LineSplitter,
-) -> usize {
-    connection.wait_for_write_capacity().await;
-    output.read(lines.read_buffer()).await.unwrap_or(0)
 }
 
 /// Reads the remaining output of a server that is shutting down; never returns. The output is
 /// recorded but not delivered. Left unread, it could block the server's exit.
-async fn read_rest(connection: &ServerConnection, output: &StreamPort, lines: &mut LineSplitter) {
-    loop {
-        lines.release();
-        match output.read(lines.read_buffer()).await {
-            Ok(count) if count > 0 => lines.filled(count),
-            _ => std::future::pending().await,
+async fn read_rest(connection: &ServerConnection, output: &mut OutputReader) {
+    while output.fill().await {
+        while let Some(next) = output.next(false) {
+            // The server is ended whether or not the tape accepts this.
+            connection.process(next).await.ok();
         }
-        // The server is ended whether or not the tape accepts this.
-        connection.process_lines(lines, false).await.ok();
     }
+    std::future::pending().await
+}
+
+/// A message from a server.
+struct ReceivedMessage<'a> {
+    /// The request that the server has named for it.
+    about: Option<&'a [u8]>,
+    bytes: &'a [u8],
+    terminated: bool,
+    provenance: Provenance,
 }
 
 impl ServerConnection {
-    async fn process_lines(
-        &self,
-        lines: &mut LineSplitter,
-        over: bool,
-    ) -> Result<(), SessionStoppedError> {
-        while let Some(cut) = lines.next_line() {
-            self.process_cut(lines, cut).await?;
-        }
-        match if over { lines.take_rest() } else { None } {
-            Some(cut) => self.process_cut(lines, cut).await,
-            None => Ok(()),
+    async fn process(&self, output: ServerOutput<'_>) -> Result<(), SessionStoppedError> {
+        let output = match output {
+            ServerOutput::Line(bytes, terminated) => {
+                let (about, provenance) = (None, Provenance::default());
+                let message = ReceivedMessage { about, bytes, terminated, provenance };
+                return self.receive(message).await;
+            }
+            ServerOutput::Oversize(message) => return self.refuse(message),
+            ServerOutput::Actor(output) => output,
+        };
+        match output {
+            ActorOutput::Message { about, bytes, provenance } => {
+                let (about, bytes, terminated) = (about.as_deref(), &bytes[..], true);
+                self.receive(ReceivedMessage { about, bytes, terminated, provenance }).await
+            }
+            ActorOutput::Piece { about, piece, ends } => {
+                self.forward_raw(about.as_deref(), piece, ends).await
+            }
+            ActorOutput::StreamEnd { about } => {
+                self.close_stream_for_resumption(&about);
+                Ok(())
+            }
+            ActorOutput::Disconnect { about, abrupt } => {
+                self.disconnect_clients(about.as_deref(), abrupt);
+                Ok(())
+            }
         }
     }
 
-    async fn process_cut(
-        &self,
-        lines: &LineSplitter,
-        cut: StreamLine,
-    ) -> Result<(), SessionStoppedError> {
-        match cut {
-            StreamLine::Line(range) => self.process_line(lines.bytes(range), true).await,
-            StreamLine::Unterminated(range) => self.process_line(lines.bytes(range), false).await,
-            StreamLine::Oversize(message) => self.refuse(message),
-        }
-    }
-
-    /// Records a line and delivers it.
-    async fn process_line(&self, line: &[u8], terminated: bool) -> Result<(), SessionStoppedError> {
-        let provenance = Provenance::default();
-        let addressed_line = match self.addressed {
-            true => addressed_line::read(line),
-            false => AddressedLine::Message { about: None, text: line, provenance },
-        };
-        let (about, line, provenance) = match addressed_line {
-            AddressedLine::Message { about, text, provenance } => (about, text, provenance),
-            AddressedLine::Part(id) => {
-                self.close_stream_for_resumption(id);
-                return Ok(());
-            }
-            AddressedLine::Raw { about, piece, ends } => {
-                return self.forward_raw(about, piece, ends).await;
-            }
-            AddressedLine::Leave { about, abrupt } => {
-                self.disconnect_clients(about, abrupt);
-                return Ok(());
-            }
-        };
+    /// Records a message and delivers it.
+    async fn receive(&self, message: ReceivedMessage<'_>) -> Result<(), SessionStoppedError> {
+        let ReceivedMessage { about, bytes: line, terminated, provenance } = message;
         let frame = self.session.read(line);
         let from = Side::Server;
         if let FrameBody::Garbage(garbage) = frame.body() {

@@ -1,13 +1,16 @@
-//! Where a bridge gets the servers for its clients, and how a server ends.
+//! The server end of a bridge: a process on pipes, or a session of an actor in this process.
 
 use std::rc::Rc;
 use std::time::Duration;
 
-use tapegate_core::lines::LineSplitter;
+use tapegate_core::lines::{LineSplitter, OversizeMessage, StreamLine};
+use tapegate_core::relay::LineBuffer;
+use tokio::sync::mpsc;
 
 use super::server_connection::ConnectionKind;
-use crate::actor_host::{ActorHost, ActorSessionHandle};
-use crate::child::{ServerLaunch, ServerPipes, ServerProcess, SpawnError};
+use crate::actor_host::{ActorHost, ActorOutput, ActorSessionHandle, MessageGroup, OutputReceiver};
+use crate::child::{ServerLaunch, ServerProcess, SpawnError};
+use crate::port::StreamPort;
 use crate::stdio::{EXIT_NEWS, EndCause, SessionOutcome, ShutdownTimeouts, server_end_message};
 
 /// How many server processes may run at once.
@@ -36,21 +39,42 @@ pub(super) enum BridgeServer {
     Seat(ActorSessionHandle),
 }
 
+/// The output of a server.
+pub(super) enum OutputReader {
+    Pipe(StreamPort, LineSplitter),
+    Channel(OutputReceiver, Option<ActorOutput>),
+}
+
+/// Something that a server has sent.
+pub(super) enum ServerOutput<'a> {
+    /// A line of a process, and whether it has ended.
+    Line(&'a [u8], bool),
+    /// A line over the size limit.
+    Oversize(OversizeMessage),
+    /// Output of an actor session.
+    Actor(ActorOutput),
+}
+
 impl ServerProvider {
-    /// Starts a server for one client, or for all clients without a session.
+    /// Starts a server for one client, or for all clients without a session. Its input is `queue`;
+    /// lines of its output may have `line_bytes_max` bytes.
     pub(super) fn start(
         &self,
         kind: ConnectionKind,
-    ) -> Result<(BridgeServer, ServerPipes), SpawnError> {
+        queue: mpsc::Receiver<MessageGroup>,
+        line_bytes_max: usize,
+    ) -> Result<(BridgeServer, OutputReader), SpawnError> {
         Ok(match self {
             Self::Processes(launch, on_end) => {
                 let (child, pipes) = ServerProcess::launch(launch)?;
-                (BridgeServer::Process(Box::new(child), on_end.clone()), pipes)
+                tokio::task::spawn_local(write_all(pipes.input, queue));
+                let reader = OutputReader::Pipe(pipes.output, LineSplitter::new(line_bytes_max));
+                (BridgeServer::Process(Box::new(child), on_end.clone()), reader)
             }
             Self::Stage(host) => {
-                let (session, pipes) =
-                    host.open_session(kind == ConnectionKind::Shared, kind != ConnectionKind::Old);
-                (BridgeServer::Seat(session), pipes)
+                let sharing = (kind == ConnectionKind::Shared, kind != ConnectionKind::Old);
+                let (session, output) = host.open_session(sharing, queue);
+                (BridgeServer::Seat(session), OutputReader::Channel(output, None))
             }
         })
     }
@@ -81,7 +105,7 @@ impl ServerProvider {
 }
 
 impl BridgeServer {
-    /// Whether it is an actor session, whose lines may name the request they belong to.
+    /// Whether it is an actor session, which knows about HTTP streams and connections.
     pub(super) fn is_in_process(&self) -> bool {
         matches!(self, Self::Seat(_))
     }
@@ -91,15 +115,6 @@ impl BridgeServer {
         match self {
             Self::Process(..) => PROCESS_HISTORY_BYTES_MAX,
             Self::Seat(_) => SEAT_HISTORY_BYTES_MAX,
-        }
-    }
-
-    /// The splitter that cuts its output into lines.
-    pub(super) fn lines(&self, line_bytes_max: usize) -> LineSplitter {
-        match self {
-            Self::Process(..) => LineSplitter::new(line_bytes_max),
-            // Its output is in memory already, and its size was checked when it was written.
-            Self::Seat(_) => LineSplitter::with_small_buffer(usize::MAX),
         }
     }
 
@@ -145,6 +160,56 @@ impl BridgeServer {
             // An error means that the process cannot be waited for, and no more can be done.
             Self::Process(child, _) => drop(child.shutdown(grace, patience.after_term).await),
             Self::Seat(session) => session.shutdown(grace).await,
+        }
+    }
+}
+
+impl OutputReader {
+    /// Waits for more output; false if it has ended.
+    pub(super) async fn fill(&mut self) -> bool {
+        match self {
+            Self::Pipe(port, lines) => {
+                lines.release();
+                let count = port.read(lines.read_buffer()).await.unwrap_or(0);
+                lines.filled(count);
+                count > 0
+            }
+            // One at a time, so that the caller can wait for its clients in between.
+            Self::Channel(output, next) => {
+                *next = output.receive().await;
+                next.is_some()
+            }
+        }
+    }
+
+    /// Takes the next output that has arrived; at the end (`is_over`) also an incomplete line.
+    pub(super) fn next(&mut self, is_over: bool) -> Option<ServerOutput<'_>> {
+        let (cut, lines) = match self {
+            Self::Channel(_, next) => return next.take().map(ServerOutput::Actor),
+            Self::Pipe(_, lines) => match lines.next_line() {
+                None if is_over => (lines.take_rest()?, lines),
+                cut => (cut?, lines),
+            },
+        };
+        Some(match cut {
+            StreamLine::Line(range) => ServerOutput::Line(lines.bytes(range), true),
+            StreamLine::Unterminated(range) => ServerOutput::Line(lines.bytes(range), false),
+            StreamLine::Oversize(message) => ServerOutput::Oversize(message),
+        })
+    }
+}
+
+/// Writes queued messages until the queue is closed, then closes the server's input.
+async fn write_all(input: StreamPort, mut queue: mpsc::Receiver<MessageGroup>) {
+    while let Some(messages) = queue.recv().await {
+        let mut lines = LineBuffer::default();
+        messages.into_iter().for_each(|message| lines.push(message));
+        while lines.unwritten_bytes() > 0 {
+            match input.write(lines.writable()).await {
+                Ok(count) => lines.advance(count),
+                // Dropping the queue makes every later `reserve` fail, so senders learn of it.
+                Err(_) => return,
+            }
         }
     }
 }

@@ -113,7 +113,7 @@ fn verify_failure(error: VerifyError) -> Failure {
 /// The exit code for a server that cannot be connected to.
 pub(super) fn exit_of(error: &LinkError) -> Exit {
     match error {
-        LinkError::Spawn(_) => Exit::Transport,
+        LinkError::Spawn(_) | LinkError::Pipe(_) => Exit::Transport,
         LinkError::Upstream(_) => Exit::Usage,
     }
 }

@@ -4,7 +4,7 @@ use tapegate_core::relay::PermittedMessage;
 
 use super::super::super::OutboundBytes;
 use super::{ClientStream, ListenState, StreamState, wake};
-use crate::actor_host::addressed_line::ActorPiece;
+use crate::actor_host::raw_piece::ActorPiece;
 
 /// A queued item.
 pub(super) enum StreamItem {
@@ -55,7 +55,7 @@ impl StreamState {
 
 impl ClientStream {
     /// Adds a piece of an event or of the plain body; false if there is no reader for it.
-    pub(in super::super) fn push_piece(&self, piece: &ActorPiece<'_>, ends: bool) -> bool {
+    pub(in super::super) fn push_piece(&self, piece: &ActorPiece, ends: bool) -> bool {
         let inner = &mut *self.inner.borrow_mut();
         if inner.listening == ListenState::No {
             inner.line = LineStatus::Lost;

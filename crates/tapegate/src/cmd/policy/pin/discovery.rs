@@ -164,7 +164,7 @@ fn unnamed_tape_failure(tape: &BacktestTape) -> Failure {
 
 fn exit_of(error: &LinkError) -> Exit {
     match error {
-        LinkError::Spawn(_) => Exit::Transport,
+        LinkError::Spawn(_) | LinkError::Pipe(_) => Exit::Transport,
         LinkError::Upstream(_) => Exit::Usage,
     }
 }
