@@ -13,11 +13,8 @@ use tapegate_core::json;
 
 use super::super::header_value;
 use super::super::mirrored_params::MirroredParams;
+use super::super::request_headers::{METHOD, NAME, SESSION, VERSION};
 
-pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const OUR_NAME: &str = concat!("tapegate/", env!("CARGO_PKG_VERSION"));
 
