@@ -204,7 +204,7 @@ fn rejection(status: u16, code: i32, reason: &str) -> RequestRejection {
 }
 
 /// The value that the `Mcp-Name` header must mirror.
-fn mirrored_name<'a>(envelope: &Envelope<'a>) -> Option<JsonStr<'a>> {
+pub(super) fn mirrored_name<'a>(envelope: &Envelope<'a>) -> Option<JsonStr<'a>> {
     match envelope.method.map(|method| method.decode()).as_deref() {
         Some("tools/call" | "prompts/get") => envelope.name,
         Some("resources/read") => envelope.uri,

@@ -174,12 +174,17 @@ impl OutboundBridge {
             }
             _ => {}
         }
-        self.send(message).await;
+        let call = BridgeCall::of(&frame);
+        self.send_call(call, message).await;
     }
 
     /// Starts sending a message, and waits while later messages must not overtake it.
     pub(super) async fn send(self: &Rc<Self>, message: PermittedMessage<'_>) {
         let call = BridgeCall::of(&message.frame());
+        self.send_call(call, message).await;
+    }
+
+    async fn send_call(self: &Rc<Self>, call: Rc<BridgeCall>, message: PermittedMessage<'_>) {
         let message = OutboundBytes::message(message);
         let queue_permit =
             if call.asks { self.enter_queue(message.bytes().len()).await } else { None };
@@ -214,7 +219,8 @@ impl OutboundBridge {
             return self.session.borrow().version.is_none();
         };
         let older = matches!(*self.transport.borrow(), UpstreamTransport::Older(_));
-        let closes = (call.modern && !older) || call.step() < CallStep::Sent;
+        // A message that names its own revision is cancelled by closing its reply.
+        let closes = (call.head.modern && !older) || call.step() < CallStep::Sent;
         // Other requests of the same batch may still be pending.
         if closes && call.is_finished() {
             call.abort();

@@ -139,7 +139,7 @@ impl OutboundBridge {
         let stream = EventBody::new(body, self.shared_session.message_bytes_max());
         let mut cause_text = self.forward_stream(stream, &mut position, Some(call)).await?;
         // Since 2026-07-28 a broken stream cannot be resumed; the client may repeat its request.
-        while !call.is_finished() && !call.modern && position.can_resume() {
+        while !call.is_finished() && !call.head.modern && position.can_resume() {
             position.pause().await;
             match self.open_stream(&position).await {
                 OpenedStream::Stream(stream) => {
