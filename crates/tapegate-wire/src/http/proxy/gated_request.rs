@@ -45,7 +45,7 @@ impl ProxyExchange {
         let checked = request_check::check_head(&head)
             .and_then(|()| self.check_settings(parts))
             .and_then(|()| check_body(&head, &bytes, bytes_max));
-        self.reject(&checked.err()?, &bytes)
+        self.reject(&checked.err()?, &Frame::read(&bytes))
     }
 
     /// Refuses parameters that some servers would let override the server's URL or `--header`.
@@ -64,12 +64,16 @@ impl ProxyExchange {
     }
 
     /// Records why a request should be refused, and refuses it unless the gate only observes.
-    fn reject(&mut self, rejection: &RequestRejection, body: &[u8]) -> Option<Response<ReplyBody>> {
+    fn reject(
+        &mut self,
+        rejection: &RequestRejection,
+        frame: &Frame<'_>,
+    ) -> Option<Response<ReplyBody>> {
         let session = &self.proxy.shared_session;
         // The lane is not stored in the exchange: an observed request may still open a session.
         let lane = self.lane.unwrap_or_else(|| session.open_exchange());
-        match session.check_ambiguous(lane, Side::Client, body, &rejection.reason) {
-            Ok(true) => Some(headers::rejection_replies(rejection, &Frame::read(body))),
+        match session.check_ambiguous(lane, Side::Client, frame.bytes(), &rejection.reason) {
+            Ok(true) => Some(headers::rejection_replies(rejection, frame)),
             Ok(false) => None,
             Err(stopped) => Some(headers::stopped(stopped)),
         }
@@ -147,18 +151,7 @@ impl ProxyExchange {
             let params = self.proxy.params.borrow();
             terms.check_mirrors(envelope).or_else(|| terms.check_contradictions(envelope, &params))
         };
-        let rejection = frame::find_envelope(frame, check)?;
-        let lane = self.lane();
-        match self.proxy.shared_session.check_ambiguous(
-            lane,
-            Side::Client,
-            frame.bytes(),
-            &rejection.reason,
-        ) {
-            Ok(true) => Some(headers::rejection_replies(&rejection, frame)),
-            Ok(false) => None,
-            Err(stopped) => Some(headers::stopped(stopped)),
-        }
+        self.reject(&frame::find_envelope(frame, check)?, frame)
     }
 
     /// Replies to a request that is not forwarded.

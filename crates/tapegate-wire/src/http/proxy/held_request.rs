@@ -161,25 +161,15 @@ impl ProxyExchange {
                 word => break word,
             }
         };
-        match word {
-            HoldUpdate::Answer(message) => {
-                self.send_on_legacy_stream(OutboundBytes::event(&message, None));
+        let (proxy, lane) = (Rc::clone(&self.proxy), self.lane());
+        let response = self.apply_hold_outcome(parts, word).await;
+        if !response.status().is_success() {
+            // The client already has its reply, so the error is sent on its stream.
+            let inbox = proxy.inboxes.borrow().get(&lane).cloned();
+            let event = response.into_body().collect().await.into_event();
+            if let (Some(inbox), Some(event)) = (inbox, event) {
+                inbox.try_send(event).ok();
             }
-            HoldUpdate::Send(message) => {
-                self.client_message = Some(ClientMessage::of(&message.frame()));
-                let (proxy, lane) = (Rc::clone(&self.proxy), self.lane());
-                let response =
-                    self.send_to_completion(parts, OutboundBytes::message(message)).await;
-                if !response.status().is_success() {
-                    // The client already has its reply, so the error is sent on its stream.
-                    let inbox = proxy.inboxes.borrow().get(&lane).cloned();
-                    let event = response.into_body().collect().await.into_event();
-                    if let (Some(inbox), Some(event)) = (inbox, event) {
-                        inbox.try_send(event).ok();
-                    }
-                }
-            }
-            HoldUpdate::Tell(_) | HoldUpdate::Over => {}
         }
     }
 }

@@ -151,7 +151,7 @@ impl SharedSession {
 }
 
 /// Whether a message or batch contains a request.
-pub(crate) fn contains_request(frame: &Frame<'_>) -> bool {
+fn contains_request(frame: &Frame<'_>) -> bool {
     let is_request = |envelope: &Envelope<'_>| envelope.kind() == MessageKind::Request;
     find_envelope(frame, |envelope| is_request(envelope).then_some(())).is_some()
 }
