@@ -57,6 +57,20 @@ pub struct OutgoingMessage<'e> {
     pub message: PermittedMessage<'e>,
 }
 
+/// Splits messages into those for the client and those for the server.
+pub(crate) fn split_by_side(
+    outgoing_messages: Vec<OutgoingMessage<'_>>,
+) -> (Vec<PermittedMessage<'_>>, Vec<PermittedMessage<'_>>) {
+    let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
+    for OutgoingMessage { to, message, .. } in outgoing_messages {
+        match to {
+            Side::Client => to_client.push(message),
+            Side::Server => to_server.push(message),
+        }
+    }
+    (to_client, to_server)
+}
+
 /// What happens to a message. `F` is what is forwarded; `R` is the answer to a refused message.
 #[derive(Debug)]
 pub enum Disposition<F, R = ()> {

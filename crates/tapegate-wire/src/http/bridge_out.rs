@@ -18,7 +18,6 @@ mod shutdown;
 mod upstream_session;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -31,9 +30,9 @@ use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::mirrored_params::MirroredParams;
-use super::shared_session::{GateResult, HoldWaiter, SessionStoppedError, SharedSession};
+use super::shared_session::{GateResult, SessionStoppedError, SharedSession};
 use super::upstream::HttpUpstream;
-use crate::recorded_session::{Disposition, OutgoingMessage};
+use crate::recorded_session::{Disposition, split_by_side};
 use crate::signals::Signals;
 use crate::stdio::{ClientPorts, EndCause, SessionOutcome, ShutdownTimeouts};
 use client_writer::{ClientWriter, WriteTurn};
@@ -106,9 +105,6 @@ struct OutboundBridge {
     reach: RefCell<Reachability>,
     notice: BridgeNotice,
     notices: Cell<usize>,
-    /// The calls waiting for an approval decision, by sequence number.
-    held: RefCell<HashMap<u64, HoldWaiter>>,
-    holds: Cell<u64>,
     /// How many messages wait to be sent apart from those read from the client.
     unsent: Cell<usize>,
 }
@@ -173,8 +169,6 @@ impl OutboundBridge {
             reach: RefCell::new(Reachability::Untried),
             notice,
             notices: Cell::new(0),
-            held: RefCell::default(),
-            holds: Cell::new(0),
             unsent: Cell::new(0),
             shared_session,
         }
@@ -194,15 +188,8 @@ impl OutboundBridge {
             && !matches!(garbage, FrameError::Empty)
         {
             // A stdio client takes each line for a message, even a line of an HTML error page.
-            let reason = garbage.reason();
-            let (lane, from, delivered) = (self.lane, Side::Server, false);
-            self.shared_session.feed_and_commit(RelayEvent::Marked {
-                lane,
-                from,
-                bytes: frame.bytes(),
-                reason: &reason,
-                delivered,
-            })?;
+            let unsent = (frame.bytes(), false);
+            self.shared_session.mark_from_server(self.lane, unsent, &garbage.reason())?;
             self.notify("the MCP server sent data that is not an MCP message; it is not passed on");
             return Ok(());
         }
@@ -255,7 +242,9 @@ impl OutboundBridge {
 
     /// Whether work is in progress that may lead to an answer for the client.
     fn is_busy(&self) -> bool {
-        !self.calls.is_empty() || !self.held.borrow().is_empty() || self.unsent.get() > 0
+        !self.calls.is_empty()
+            || self.shared_session.recorded_session().held_calls() > 0
+            || self.unsent.get() > 0
     }
 
     /// Records an oversized message, and reports it to its sender or to the side waiting for it.
@@ -265,14 +254,8 @@ impl OutboundBridge {
         from: Side,
         message: OversizeMessage,
     ) -> Result<(), SessionStoppedError> {
-        let (lane, bytes_max) = (self.lane, self.shared_session.message_bytes_max());
         let turn = self.client_writer.acquire().await;
-        let outgoing = self.shared_session.feed_and_commit(RelayEvent::TooLarge {
-            lane,
-            from,
-            message,
-            bytes_max,
-        })?;
+        let outgoing = self.shared_session.refuse_oversize(self.lane, from, message)?;
         let (to_client, to_server) = split_by_side(outgoing);
         self.send_own_to_client(&turn, own, to_client);
         drop(turn);
@@ -374,18 +357,4 @@ impl OutboundBridge {
             _ => {}
         }
     }
-}
-
-/// Splits messages into those for the client and those for the server.
-fn split_by_side(
-    outgoing_messages: Vec<OutgoingMessage<'_>>,
-) -> (Vec<PermittedMessage<'_>>, Vec<PermittedMessage<'_>>) {
-    let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
-    for OutgoingMessage { to, message, .. } in outgoing_messages {
-        match to {
-            Side::Client => to_client.push(message),
-            Side::Server => to_server.push(message),
-        }
-    }
-    (to_client, to_server)
 }

@@ -14,7 +14,7 @@ use tapegate_core::relay::{OwnMessage, PermittedMessage};
 
 use super::request_body::{RETRY_AFTER_S, UnreadBody};
 use super::request_check::RequestRejection;
-use super::{OutboundBytes, ReplyBody};
+use super::{OutboundBytes, ReplyBody, SessionStoppedError};
 
 /// The most that a compressed body is decompressed to; larger ones are recorded compressed.
 const UNPACKED_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -54,6 +54,18 @@ pub(super) fn strip_body_headers(headers: &mut HeaderMap) {
     for name in always.into_iter().chain(digests.map(HeaderName::from_static)) {
         headers.remove(name);
     }
+}
+
+/// An empty 202 reply.
+pub(super) fn accepted() -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::from_whole(OutboundBytes::empty()));
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// The reply to a request once recording has stopped.
+pub(super) fn stopped(stopped: SessionStoppedError) -> Response<ReplyBody> {
+    refusal(503, &stopped.to_string())
 }
 
 /// Whether the Content-Type is `wanted`, ignoring parameters.

@@ -42,6 +42,7 @@ use super::listener::{ConnectionHandle, ReplyFuture, RequestHandler};
 use super::mirrored_params::MirroredParams;
 use super::request_body::{IntakeError, collect_request};
 use super::request_check::RequestRoute;
+use super::request_headers::SESSION;
 use super::shared_session::SharedSession;
 use super::upstream::HttpUpstream;
 use super::{OutboundBytes, ReplyBody};
@@ -162,7 +163,7 @@ impl Proxy {
 
     /// Builds the exchange from the request head, before the body is inspected.
     fn open(self: &Rc<Self>, parts: &Parts, path: PathAndQuery) -> ProxyExchange {
-        let session = parts.headers.get("mcp-session-id").map(|id| id.as_bytes().to_vec());
+        let session = parts.headers.get(SESSION).map(|id| id.as_bytes().to_vec());
         let mut sessions = self.sessions.borrow_mut();
         let older = sessions.lane_for_endpoint(&path);
         let announced = older.is_some() || sessions.is_announced(&path);

@@ -1,7 +1,15 @@
 //! Resolves URLs that a server names, restricted to its own origin.
 
-use http::Uri;
 use http::uri::PathAndQuery;
+use http::{StatusCode, Uri};
+
+/// How many redirects are followed for one request.
+pub(super) const REDIRECTS_MAX: usize = 3;
+
+/// Whether a redirect keeps the method and the body of the request.
+pub(super) fn keeps_request(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
+}
 
 /// Resolves `target` against `base` to a path at `origin`, or `None` for another origin. The path
 /// must not start with `//`, which would name another host.

@@ -14,12 +14,13 @@ use super::{ReplyBody, header_value, headers};
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// The revisions with sessions, and the one without.
-const VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
+pub(super) const VERSIONS: [&str; 5] =
+    ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
 const MODERN: &str = "2026-07-28";
 /// The revision since which a stream may begin with an event that has only an id.
 const PRIMING: &str = "2025-11-25";
@@ -203,7 +204,7 @@ fn rejection(status: u16, code: i32, reason: &str) -> RequestRejection {
 }
 
 /// The value that the `Mcp-Name` header must mirror.
-fn mirrored_name<'a>(envelope: &Envelope<'a>) -> Option<JsonStr<'a>> {
+pub(super) fn mirrored_name<'a>(envelope: &Envelope<'a>) -> Option<JsonStr<'a>> {
     match envelope.method.map(|method| method.decode()).as_deref() {
         Some("tools/call" | "prompts/get") => envelope.name,
         Some("resources/read") => envelope.uri,

@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use tapegate_core::frame::Frame;
+use tapegate_core::lines::OversizeMessage;
 use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
@@ -162,6 +163,30 @@ impl SharedSession {
             }
         };
         Ok(GateResult { disposition, outgoing })
+    }
+
+    /// Records a message over the size limit, and returns what its sender, or whoever waits for it,
+    /// is told.
+    pub(crate) fn refuse_oversize(
+        &self,
+        lane: Lane,
+        from: Side,
+        message: OversizeMessage,
+    ) -> Result<Vec<OutgoingMessage<'static>>, SessionStoppedError> {
+        let bytes_max = self.message_bytes_max;
+        self.feed_and_commit(RelayEvent::TooLarge { lane, from, message, bytes_max })
+    }
+
+    /// Records something of the server's that is not part of the conversation, or that its client
+    /// does not get.
+    pub(crate) fn mark_from_server(
+        &self,
+        lane: Lane,
+        (bytes, delivered): (&[u8], bool),
+        reason: &str,
+    ) -> Result<(), SessionStoppedError> {
+        let from = Side::Server;
+        self.feed_and_commit(RelayEvent::Marked { lane, from, bytes, reason, delivered }).map(drop)
     }
 
     /// Records that a message is ambiguous for `reason`, and returns whether it is refused.

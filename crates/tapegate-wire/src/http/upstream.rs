@@ -5,6 +5,7 @@
 
 mod connection;
 mod credentials;
+mod event_body;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,10 +17,11 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
 
-use super::{OutboundBytes, headers};
+use super::{OutboundBytes, headers, redirect};
 use connection::ConnectionPool;
 
 pub(super) use credentials::Credentials;
+pub(super) use event_body::{EventBody, EventRead};
 
 /// A server at a URL.
 pub struct HttpUpstream {
@@ -112,6 +114,12 @@ impl HttpUpstream {
     /// The server's `scheme://host:port`.
     pub fn origin(&self) -> String {
         format!("{}://{}", self.scheme, self.authority)
+    }
+
+    /// The path at the server that it calls `target` in a reply to a request to `base`, or `None`
+    /// for another origin.
+    pub(super) fn resolve(&self, base: &PathAndQuery, target: &str) -> Option<PathAndQuery> {
+        redirect::resolve(&self.origin(), base, target)
     }
 
     /// Sends a request to `path` and waits for its reply.

@@ -12,11 +12,11 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::pending_calls::{BridgeCall, CallKind, CallStep};
 use super::problem::ExchangeProblem;
-use super::{MESSAGE_COST_BYTES, OutboundBridge, UpstreamTransport, split_by_side};
+use super::{MESSAGE_COST_BYTES, OutboundBridge, UpstreamTransport};
 use crate::http::OutboundBytes;
 use crate::http::shared_session::{GateResult, HoldUpdate, SessionStoppedError};
 use crate::port::StreamPort;
-use crate::recorded_session::Disposition;
+use crate::recorded_session::{Disposition, split_by_side};
 use crate::stdio::{LEFT, LOOK_ROUND};
 
 /// How long a message without an answer may delay the messages after it.
@@ -45,9 +45,9 @@ impl OutboundBridge {
             self.end_subscription(&subscription).await;
         }
         // Requests that no task works on any more are answered when the session ends.
-        while self.shared_session.recorded_session().unanswered_requests(Side::Client) > 0
-            && self.is_busy()
-        {
+        let unanswered =
+            || self.shared_session.recorded_session().unanswered_requests(Side::Client);
+        while unanswered() > 0 && self.is_busy() {
             tokio::select! {
                 () = self.progress.notified() => {}
                 () = tokio::time::sleep(LOOK_ROUND) => {}
@@ -145,10 +145,8 @@ impl OutboundBridge {
 
     /// Waits for the decision about a held call; then sends the call or answers the client.
     fn await_hold(self: &Rc<Self>, hold_id: HoldId) {
-        let number = self.holds.get() + 1;
-        self.holds.set(number);
         let bridge = Rc::downgrade(self);
-        let waiting = self.shared_session.wait(hold_id, move |word| {
+        self.shared_session.listen(hold_id, move |word| {
             let Some(bridge) = bridge.upgrade() else { return };
             match word {
                 HoldUpdate::Tell(message) => return bridge.client_writer.enqueue(message),
@@ -156,10 +154,8 @@ impl OutboundBridge {
                 HoldUpdate::Send(message) => bridge.send_own_to_server(message),
                 HoldUpdate::Over => {}
             }
-            bridge.held.borrow_mut().remove(&number);
             bridge.progress.notify_one();
         });
-        self.held.borrow_mut().insert(number, waiting);
     }
 
     /// Sends a permitted line to the server.
@@ -178,12 +174,17 @@ impl OutboundBridge {
             }
             _ => {}
         }
-        self.send(message).await;
+        let call = BridgeCall::of(&frame);
+        self.send_call(call, message).await;
     }
 
     /// Starts sending a message, and waits while later messages must not overtake it.
     pub(super) async fn send(self: &Rc<Self>, message: PermittedMessage<'_>) {
         let call = BridgeCall::of(&message.frame());
+        self.send_call(call, message).await;
+    }
+
+    async fn send_call(self: &Rc<Self>, call: Rc<BridgeCall>, message: PermittedMessage<'_>) {
         let message = OutboundBytes::message(message);
         let queue_permit =
             if call.asks { self.enter_queue(message.bytes().len()).await } else { None };
@@ -218,7 +219,8 @@ impl OutboundBridge {
             return self.session.borrow().version.is_none();
         };
         let older = matches!(*self.transport.borrow(), UpstreamTransport::Older(_));
-        let closes = (call.modern && !older) || call.step() < CallStep::Sent;
+        // A message that names its own revision is cancelled by closing its reply.
+        let closes = (call.head.modern && !older) || call.step() < CallStep::Sent;
         // Other requests of the same batch may still be pending.
         if closes && call.is_finished() {
             call.abort();

@@ -3,21 +3,20 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue, Method, StatusCode};
-use http_body_util::BodyExt;
+use http::{HeaderValue, Method, StatusCode};
 use hyper::body::Incoming;
-use tapegate_core::lines::OversizeMessage;
 use tapegate_core::side::Side;
-use tapegate_core::sse::{SseParser, SsePiece};
+use tapegate_core::sse::SsePiece;
 use tokio::time::Instant;
 
+use super::super::request_headers::LAST_EVENT_ID;
 use super::super::shared_session::SessionStoppedError;
+use super::super::upstream::{EventBody, EventRead};
 use super::super::{OutboundBytes, headers};
 use super::OutboundBridge;
 use super::pending_calls::BridgeCall;
 use super::problem::ExchangeProblem;
 
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How many consecutive attempts to resume a stream may fail.
 pub(super) const VAIN_MAX: u32 = 5;
 /// The pause before the first attempt; it doubles with each failure.
@@ -29,20 +28,6 @@ const PAUSE_ASKED_MIN: Duration = Duration::from_millis(20);
 const PAUSE_ASKED_MAX: Duration = Duration::from_secs(60);
 /// A stream that stayed open this long counts as a success, even without events.
 const WORTHWHILE: Duration = Duration::from_secs(1);
-
-/// A body that is a stream of events.
-pub(super) struct EventBody {
-    body: Incoming,
-    events: SseParser,
-}
-
-/// An item read from an event stream.
-pub(super) enum EventRead {
-    Piece(SsePiece),
-    TooLarge(OversizeMessage),
-    /// The stream has ended, with an error if it broke.
-    End(Option<String>),
-}
 
 /// The position in a stream, across all its reconnects.
 #[derive(Debug, Default)]
@@ -61,29 +46,6 @@ pub(super) enum OpenedStream {
     Refused(StatusCode),
     /// The server is unreachable or busy; a later attempt may succeed.
     NotNow(String),
-}
-
-impl EventBody {
-    pub(super) fn new(body: Incoming, event_bytes_max: usize) -> Self {
-        Self { body, events: SseParser::new(event_bytes_max) }
-    }
-
-    /// The next complete item.
-    pub(super) async fn next(&mut self) -> EventRead {
-        loop {
-            match self.events.next() {
-                Some(Ok(piece)) => return EventRead::Piece(piece),
-                Some(Err(message)) => return EventRead::TooLarge(message),
-                None => {}
-            }
-            match self.body.frame().await {
-                // Data after the last blank line is an incomplete event and is discarded.
-                None => return EventRead::End(None),
-                Some(Err(error)) => return EventRead::End(Some(error.to_string())),
-                Some(Ok(frame)) => frame.data_ref().iter().for_each(|data| self.events.feed(data)),
-            }
-        }
-    }
 }
 
 impl StreamPosition {
@@ -179,7 +141,7 @@ impl OutboundBridge {
         let stream = EventBody::new(body, self.shared_session.message_bytes_max());
         let mut cause_text = self.forward_stream(stream, &mut position, Some(call)).await?;
         // Since 2026-07-28 a broken stream cannot be resumed; the client may repeat its request.
-        while !call.is_finished() && !call.modern && position.can_resume() {
+        while !call.is_finished() && !call.head.modern && position.can_resume() {
             position.pause().await;
             match self.open_stream(&position).await {
                 OpenedStream::Stream(stream) => {

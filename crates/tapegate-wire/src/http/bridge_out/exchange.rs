@@ -7,19 +7,17 @@ use http::response::Parts;
 use http::{Method, Response, StatusCode};
 use hyper::body::Incoming;
 use tapegate_core::frame::{Frame, FrameBody, MessageKind, same_id};
-use tapegate_core::relay::RelayEvent;
 use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::body::{CollectedBody, collect};
+use super::super::request_headers::SESSION;
+use super::super::upstream::EventBody;
 use super::super::{OutboundBytes, headers, redirect};
-use super::event_reader::{EventBody, StreamPosition};
+use super::event_reader::StreamPosition;
 use super::pending_calls::{BridgeCall, CallKind, CallStep};
 use super::problem::ExchangeProblem;
-use super::{OutboundBridge, UpstreamTransport, upstream_session};
-
-/// How many redirects are followed for one message.
-const REDIRECTS_MAX: usize = 3;
+use super::{OutboundBridge, UpstreamTransport};
 
 /// Where the answer to a message is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +134,7 @@ impl OutboundBridge {
         loop {
             let headers =
                 call.head.headers(&self.session.borrow(), &self.params.borrow(), message.bytes());
-            let in_session = headers.contains_key(upstream_session::SESSION);
+            let in_session = headers.contains_key(SESSION);
             let path = self.path.borrow().clone();
             let sent =
                 self.upstream.send(Method::POST, path.clone(), headers, message.clone()).await;
@@ -144,13 +142,11 @@ impl OutboundBridge {
                 self.report_unreachable(&error.to_string());
                 ExchangeProblem::new(error)
             })?;
-            // Only these keep the method and the body of the request.
-            let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
             let target = reply.headers().get(LOCATION).and_then(|target| target.to_str().ok());
-            let target =
-                target.and_then(|target| redirect::resolve(&self.upstream.origin(), &path, target));
-            match target {
-                Some(target) if moved.contains(&reply.status()) && redirects < REDIRECTS_MAX => {
+            let target = target.and_then(|target| self.upstream.resolve(&path, target));
+            let follows = redirect::keeps_request(reply.status());
+            match target.filter(|_| follows && redirects < redirect::REDIRECTS_MAX) {
+                Some(target) => {
                     tracing::debug!(
                         path = crate::http::exchange_trace::visible_path(target.path()),
                         "redirected"
@@ -159,7 +155,7 @@ impl OutboundBridge {
                     *self.path.borrow_mut() = target;
                     redirects += 1;
                 }
-                _ => return Ok((reply, in_session)),
+                None => return Ok((reply, in_session)),
             }
         }
     }
@@ -184,7 +180,7 @@ impl OutboundBridge {
             // A second `initialize` opens a new session, and the old stream belongs to the old one.
             self.stop_listening();
             // The id counts only if the answer is a result that the gate lets through.
-            *call.opens.borrow_mut() = parts.headers.get(upstream_session::SESSION).cloned();
+            *call.opens.borrow_mut() = parts.headers.get(SESSION).cloned();
         } else {
             call.release();
         }
@@ -230,15 +226,8 @@ impl OutboundBridge {
             .envelope()
             .is_some_and(|msg| msg.kind() != MessageKind::Other)
         {
-            let (lane, from) = (self.lane, Side::Server);
             let reason = "it came in reply to a message that expects no answer";
-            self.shared_session.feed_and_commit(RelayEvent::Marked {
-                lane,
-                from,
-                bytes: &text,
-                reason,
-                delivered: false,
-            })?;
+            self.shared_session.mark_from_server(self.lane, (&text, false), reason)?;
         }
         Ok(())
     }

@@ -9,11 +9,13 @@ use http_body_util::BodyExt;
 use tapegate_core::relay::RelayEvent;
 use tapegate_core::side::Side;
 
-use super::super::{OutboundBytes, redirect};
-use super::event_reader::{EventBody, EventRead, OpenedStream, StreamPosition};
+use super::super::OutboundBytes;
+use super::super::upstream::{EventBody, EventRead};
+use super::event_reader::{OpenedStream, StreamPosition};
 use super::pending_calls::{BridgeCall, CallStep};
 use super::problem::ExchangeProblem;
-use super::{OutboundBridge, UpstreamTransport, split_by_side};
+use super::{OutboundBridge, UpstreamTransport};
+use crate::recorded_session::split_by_side;
 
 /// How long a server may take to name its endpoint.
 const ENDPOINT_PATIENCE: Duration = Duration::from_secs(5);
@@ -47,7 +49,7 @@ impl OutboundBridge {
             }
             let target = String::from_utf8(data).ok()?;
             let base = self.path.borrow().clone();
-            let endpoint = redirect::resolve(&self.upstream.origin(), &base, &target);
+            let endpoint = self.upstream.resolve(&base, &target);
             if endpoint.is_none() {
                 self.notify("the MCP server names a POST endpoint on another origin");
             }

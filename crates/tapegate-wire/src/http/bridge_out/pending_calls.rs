@@ -36,8 +36,6 @@ pub(super) struct BridgeCall {
     pub(super) kind: CallKind,
     /// What its HTTP headers are made of.
     pub(super) head: MessageHead,
-    /// Whether it names its own protocol revision, so that closing its reply cancels it.
-    pub(super) modern: bool,
     /// Whether it contains requests.
     pub(super) asks: bool,
     /// The session that the reply to it opens.
@@ -81,11 +79,9 @@ impl BridgeCall {
         let requests = elements.iter().filter_map(Frame::envelope);
         let requests = requests.filter(|msg| msg.kind() == MessageKind::Request);
         let waiting: Vec<Vec<u8>> = requests.filter_map(|msg| msg.id.map(<[u8]>::to_vec)).collect();
-        let head = MessageHead::of(message);
         Rc::new(Self {
             kind: call_kind(message),
-            modern: head.is_modern(),
-            head,
+            head: MessageHead::of(message),
             asks: !waiting.is_empty(),
             opens: RefCell::default(),
             waiting: RefCell::new(waiting),

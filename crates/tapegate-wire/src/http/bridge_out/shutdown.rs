@@ -10,10 +10,8 @@ use super::super::OutboundBytes;
 use super::problem::ExchangeProblem;
 use super::{OutboundBridge, Reachability};
 use crate::signals::Signals;
-use crate::stdio::{EndCause, ShutdownTimeouts};
+use crate::stdio::{EndCause, LOOK_ROUND, ShutdownTimeouts};
 
-/// How often a client that is not being read from is checked for a hangup.
-const LOOK_ROUND: Duration = Duration::from_millis(100);
 /// How long to wait at the end for a client that does not read.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long the server may take to acknowledge the end of the session.

@@ -13,11 +13,8 @@ use tapegate_core::json;
 
 use super::super::header_value;
 use super::super::mirrored_params::MirroredParams;
+use super::super::request_headers::{METHOD, NAME, SESSION, VERSION, mirrored_name};
 
-pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const OUR_NAME: &str = concat!("tapegate/", env!("CARGO_PKG_VERSION"));
 
@@ -48,42 +45,34 @@ impl UpstreamSession {
 pub(super) struct MessageHead {
     /// Whether it opens a session.
     initialize: bool,
-    /// The protocol revision that it names itself.
-    revision: Option<String>,
-    /// Of a message that names its revision: the method, and the subject to be mirrored.
-    method: Option<String>,
-    subject: Option<String>,
+    /// Whether it names its own protocol revision.
+    pub(super) modern: bool,
+    /// The headers that mirror it.
+    mirrors: HeaderMap,
     /// Of a tool call that names its revision: the tool, and where its params are in the message.
     tool_call: Option<(String, Range<usize>)>,
 }
 
 impl MessageHead {
     pub(super) fn of(message: &Frame<'_>) -> Self {
-        let Some(envelope) = message.envelope() else { return Self::default() };
-        let initialize = envelope.is_method("initialize");
-        let Some(revision) = revision(envelope) else {
-            return Self { initialize, ..Self::default() };
-        };
-        let method = envelope.method.map(|method| method.decode().into_owned());
-        let tool_call = || {
-            let name = envelope.name?.decode().into_owned();
-            Some((name, json::place_of(envelope.params?, message.bytes())?))
-        };
-        Self {
-            initialize,
-            revision: Some(revision.into_owned()),
-            subject: method.as_deref().and_then(|method| subject(envelope, method)),
-            tool_call: method
-                .as_deref()
-                .filter(|method| *method == "tools/call")
-                .and_then(|_| tool_call()),
-            method,
+        let mut head = Self::default();
+        let Some(envelope) = message.envelope() else { return head };
+        head.initialize = envelope.is_method("initialize");
+        let Some(revision) = revision(envelope) else { return head };
+        head.modern = true;
+        add(&mut head.mirrors, VERSION, revision.into_owned());
+        let Some(method) = envelope.method else { return head };
+        add(&mut head.mirrors, METHOD, method.decode().into_owned());
+        if let Some(name) = subject(envelope, &method.decode()) {
+            add(&mut head.mirrors, NAME, header_value::write(&name));
         }
-    }
-
-    /// Whether the message names its own protocol revision.
-    pub(super) fn is_modern(&self) -> bool {
-        self.revision.is_some()
+        if let (true, Some(tool), Some(params)) =
+            (method.is("tools/call"), envelope.name, envelope.params)
+        {
+            let place = json::place_of(params, message.bytes());
+            head.tool_call = place.map(|place| (tool.decode().into_owned(), place));
+        }
+        head
     }
 
     /// The headers sent with the message, whose bytes are `message`.
@@ -95,12 +84,10 @@ impl MessageHead {
     ) -> HeaderMap {
         let alone = UpstreamSession::default();
         // Neither belongs to the session: one opens a new one, the other names its own revision.
-        let known = if self.initialize || self.is_modern() { &alone } else { session };
+        let known = if self.initialize || self.modern { &alone } else { session };
         let mut headers = known.headers("application/json, text/event-stream");
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        add(&mut headers, VERSION, self.revision.clone());
-        add(&mut headers, METHOD, self.method.clone());
-        add(&mut headers, NAME, self.subject.as_deref().map(header_value::write));
+        headers.extend(self.mirrors.clone());
         if let Some((tool, place)) = &self.tool_call
             && let Some(tool_params) = message.get(place.clone())
         {
@@ -123,20 +110,19 @@ pub(super) fn negotiated(answer: &Frame<'_>) -> Option<HeaderValue> {
 }
 
 /// The subject of a request, if the protocol requires it to be mirrored.
-fn subject(envelope: &Envelope<'_>, method: &str) -> Option<String> {
-    let subject = match method {
-        "tools/call" | "prompts/get" => envelope.name.map(|name| name.decode()),
-        "resources/read" => envelope.uri.map(|uri| uri.decode()),
+fn subject<'a>(envelope: &Envelope<'a>, method: &str) -> Option<Cow<'a, str>> {
+    match method {
         "tasks/get" | "tasks/update" | "tasks/cancel" => {
             json::string(json::member(envelope.params?, "taskId")?)
         }
-        _ => None,
-    };
-    subject.map(Cow::into_owned)
+        _ => mirrored_name(envelope).map(|name| name.decode()),
+    }
 }
 
-fn add(headers: &mut HeaderMap, name: HeaderName, value: Option<String>) {
-    headers.extend(value.and_then(|value| Some((name, HeaderValue::try_from(value).ok()?))));
+fn add(headers: &mut HeaderMap, name: HeaderName, value: String) {
+    if let Ok(value) = HeaderValue::try_from(value) {
+        headers.insert(name, value);
+    }
 }
 
 #[cfg(test)]

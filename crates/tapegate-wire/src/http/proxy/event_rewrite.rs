@@ -5,19 +5,18 @@
 //! rebuilt from its parsed fields: the evaluated message, `event: message`, `id` and `retry`; an
 //! empty comment replaces anything else. Otherwise streams pass byte for byte.
 
-use http::HeaderName;
 use tapegate_core::frame::Frame;
 use tapegate_core::side::Side;
 use tapegate_core::sse::SsePiece;
 
 use super::super::OutboundBytes;
+use super::super::request_headers::LAST_EVENT_ID;
 use super::super::shared_session::{GateResult, SessionStoppedError, UnenforcedProof};
 use super::ProxyExchange;
 use super::gated_request::may_be_message;
 use super::reply::is_message;
 use crate::recorded_session::Disposition;
 
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const OTHER_LINES: &str = "a line of the event stream is neither a field nor a comment";
 const OTHER_NAME: &str = "an event that is not named `message` carries data that may be a message";
 

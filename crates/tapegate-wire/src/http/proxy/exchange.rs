@@ -88,11 +88,11 @@ impl ProxyExchange {
         let (bytes_max, bytes_total) =
             (self.proxy.shared_session.message_bytes_max(), message.bytes_total);
         let lane = self.lane();
-        let event = RelayEvent::TooLarge { lane, from: Side::Client, message, bytes_max };
         // The relay gives at most one answer to an oversize message.
-        let answer = match self.proxy.shared_session.feed_and_commit(event) {
+        let refused = self.proxy.shared_session.refuse_oversize(lane, Side::Client, message);
+        let answer = match refused {
             Ok(outgoing) => outgoing.into_iter().next(),
-            Err(stopped) => return Err(Box::new(headers::refusal(503, &stopped.to_string()))),
+            Err(stopped) => return Err(Box::new(headers::stopped(stopped))),
         };
         let refused = |reply| Err(Box::new(headers::last(reply)));
         let text = || format!("a message of {bytes_total} bytes is over the limit of {bytes_max}");
@@ -112,7 +112,7 @@ impl ProxyExchange {
                 Some(message) => headers::json(502, message),
                 None => headers::refusal(502, reason),
             },
-            Err(SessionStoppedError) => headers::refusal(503, &SessionStoppedError.to_string()),
+            Err(stopped) => headers::stopped(stopped),
         }
     }
 

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::request::Parts;
-use http::{Method, Response, StatusCode};
+use http::{Method, Response};
 use tapegate_core::frame::{self, Envelope, Frame, FrameBody};
 use tapegate_core::json::{Cursor, JsonKind};
 use tapegate_core::relay::PermittedMessage;
@@ -14,7 +14,7 @@ use super::super::body::CollectedBody;
 use super::super::outbound::ReadBody;
 use super::super::request_check::{self, RequestHead, RequestRejection, RequestRoute};
 use super::super::request_headers::RequestHeaders;
-use super::super::shared_session::{GateResult, SessionStoppedError};
+use super::super::shared_session::GateResult;
 use super::super::{OutboundBytes, ReplyBody, headers};
 use super::exchange::ClientMessage;
 use super::{PlainBody, ProxyExchange};
@@ -45,7 +45,7 @@ impl ProxyExchange {
         let checked = request_check::check_head(&head)
             .and_then(|()| self.check_settings(parts))
             .and_then(|()| check_body(&head, &bytes, bytes_max));
-        self.reject(&checked.err()?, &bytes)
+        self.reject(&checked.err()?, &Frame::read(&bytes))
     }
 
     /// Refuses parameters that some servers would let override the server's URL or `--header`.
@@ -64,14 +64,18 @@ impl ProxyExchange {
     }
 
     /// Records why a request should be refused, and refuses it unless the gate only observes.
-    fn reject(&mut self, rejection: &RequestRejection, body: &[u8]) -> Option<Response<ReplyBody>> {
+    fn reject(
+        &mut self,
+        rejection: &RequestRejection,
+        frame: &Frame<'_>,
+    ) -> Option<Response<ReplyBody>> {
         let session = &self.proxy.shared_session;
         // The lane is not stored in the exchange: an observed request may still open a session.
         let lane = self.lane.unwrap_or_else(|| session.open_exchange());
-        match session.check_ambiguous(lane, Side::Client, body, &rejection.reason) {
-            Ok(true) => Some(headers::rejection_replies(rejection, &Frame::read(body))),
+        match session.check_ambiguous(lane, Side::Client, frame.bytes(), &rejection.reason) {
+            Ok(true) => Some(headers::rejection_replies(rejection, frame)),
             Ok(false) => None,
-            Err(stopped) => Some(refusal(stopped)),
+            Err(stopped) => Some(headers::stopped(stopped)),
         }
     }
 
@@ -105,7 +109,7 @@ impl ProxyExchange {
         let judged = self.proxy.shared_session.receive(lane, Side::Client, &frame);
         let GateResult { disposition, outgoing } = match judged {
             Ok(judged) => judged,
-            Err(stopped) => return Disposition::Refuse(Box::new(refusal(stopped))),
+            Err(stopped) => return Disposition::Refuse(Box::new(headers::stopped(stopped))),
         };
         match disposition {
             Disposition::Forward(message) if message.is_replaced() => {
@@ -147,18 +151,7 @@ impl ProxyExchange {
             let params = self.proxy.params.borrow();
             terms.check_mirrors(envelope).or_else(|| terms.check_contradictions(envelope, &params))
         };
-        let rejection = frame::find_envelope(frame, check)?;
-        let lane = self.lane();
-        match self.proxy.shared_session.check_ambiguous(
-            lane,
-            Side::Client,
-            frame.bytes(),
-            &rejection.reason,
-        ) {
-            Ok(true) => Some(headers::rejection_replies(&rejection, frame)),
-            Ok(false) => None,
-            Err(stopped) => Some(refusal(stopped)),
-        }
+        self.reject(&frame::find_envelope(frame, check)?, frame)
     }
 
     /// Replies to a request that is not forwarded.
@@ -170,13 +163,7 @@ impl ProxyExchange {
     ) -> Response<ReplyBody> {
         // Nothing was sent, so there is nothing to dismiss later.
         self.client_message = None;
-        let mut answers = Vec::new();
-        for OutgoingMessage { to, message, .. } in outgoing {
-            match to {
-                Side::Client => answers.push(message),
-                Side::Server => self.post_own_message(message),
-            }
-        }
+        let answers = self.send_server_part(outgoing);
         match answers.is_empty() {
             false => self.own_answer_reply(&RequestHeaders::read(&parts.headers), answers),
             true => reply_without_answer(frame),
@@ -194,7 +181,7 @@ impl ProxyExchange {
         let events = OutboundBytes::concat(&events);
         // A legacy client reads answers only from its stream.
         if self.older && self.send_on_legacy_stream(events.clone()) {
-            return accepted_reply();
+            return headers::accepted();
         }
         match headers::single_or_batch(answers).filter(|_| terms.json) {
             Some(message) => headers::json(200, message),
@@ -216,21 +203,10 @@ fn reply_without_answer(request: &Frame<'_>) -> Response<ReplyBody> {
     match request.body() {
         FrameBody::Garbage(garbage) => headers::error(400, b"null", -32700, &garbage.reason()),
         FrameBody::Message(envelope) if envelope.is_method("notifications/cancelled") => {
-            accepted_reply()
+            headers::accepted()
         }
         _ => headers::error(400, b"null", -32600, "the message was refused"),
     }
-}
-
-/// An empty 202 reply.
-pub(super) fn accepted_reply() -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::from_whole(OutboundBytes::empty()));
-    *response.status_mut() = StatusCode::ACCEPTED;
-    response
-}
-
-fn refusal(stopped: SessionStoppedError) -> Response<ReplyBody> {
-    headers::refusal(503, &stopped.to_string())
 }
 
 /// Checks a body against its route: a compressed body must decompress within the limit, and a login

@@ -21,7 +21,6 @@ use super::super::shared_session::{HoldUpdate, HoldWaiter};
 use super::super::{OutboundBytes, ReplyBody, headers};
 use super::ProxyExchange;
 use super::exchange::ClientMessage;
-use super::gated_request::accepted_reply;
 
 /// How long a decision may take before a client that accepts events gets a stream.
 const PROMPT: Duration = Duration::from_millis(500);
@@ -112,7 +111,7 @@ impl ProxyExchange {
         // The transport answers a POST at once, whatever becomes of the message.
         if self.older {
             tokio::task::spawn_local(self.hold_in_background(parts, held));
-            return accepted_reply();
+            return headers::accepted();
         }
         let streams = RequestHeaders::read(&parts.headers).streams;
         let mut hold = HeldExchange { hold: held, going_on: Some((self, parts)) };
@@ -129,7 +128,7 @@ impl ProxyExchange {
                 }
             },
         };
-        hold.settle(word).await.unwrap_or_else(accepted_reply)
+        hold.settle(word).await.unwrap_or_else(headers::accepted)
     }
 
     /// Acts on the decision.
@@ -147,7 +146,7 @@ impl ProxyExchange {
             }
             HoldUpdate::Tell(_) | HoldUpdate::Over => {
                 self.client_message = None;
-                accepted_reply()
+                headers::accepted()
             }
         }
     }
@@ -162,25 +161,15 @@ impl ProxyExchange {
                 word => break word,
             }
         };
-        match word {
-            HoldUpdate::Answer(message) => {
-                self.send_on_legacy_stream(OutboundBytes::event(&message, None));
+        let (proxy, lane) = (Rc::clone(&self.proxy), self.lane());
+        let response = self.apply_hold_outcome(parts, word).await;
+        if !response.status().is_success() {
+            // The client already has its reply, so the error is sent on its stream.
+            let inbox = proxy.inboxes.borrow().get(&lane).cloned();
+            let event = response.into_body().collect().await.into_event();
+            if let (Some(inbox), Some(event)) = (inbox, event) {
+                inbox.try_send(event).ok();
             }
-            HoldUpdate::Send(message) => {
-                self.client_message = Some(ClientMessage::of(&message.frame()));
-                let (proxy, lane) = (Rc::clone(&self.proxy), self.lane());
-                let response =
-                    self.send_to_completion(parts, OutboundBytes::message(message)).await;
-                if !response.status().is_success() {
-                    // The client already has its reply, so the error is sent on its stream.
-                    let inbox = proxy.inboxes.borrow().get(&lane).cloned();
-                    let event = response.into_body().collect().await.into_event();
-                    if let (Some(inbox), Some(event)) = (inbox, event) {
-                        inbox.try_send(event).ok();
-                    }
-                }
-            }
-            HoldUpdate::Tell(_) | HoldUpdate::Over => {}
         }
     }
 }

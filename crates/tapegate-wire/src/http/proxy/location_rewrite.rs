@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::super::request_check::RequestRoute;
 use super::super::shared_session::UnenforcedProof;
-use super::super::{OutboundBytes, ReplyBody, redirect};
+use super::super::{OutboundBytes, ReplyBody};
 use super::{ExchangeScope, ProxyExchange};
 
 /// How many of our own messages may be queued for a client that does not read its stream.
@@ -55,7 +55,7 @@ impl ProxyExchange {
 
     /// The path of a URL at the server, or `None` for any other origin.
     pub(super) fn path_at_server(&self, target: &str) -> Option<PathAndQuery> {
-        redirect::resolve(&self.proxy.upstream.origin(), &self.path, target)
+        self.proxy.upstream.resolve(&self.path, target)
     }
 
     /// Learns the endpoint a legacy client is told to post to, and keeps it at our origin.

@@ -9,24 +9,24 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tapegate_core::frame::{Frame, MessageKind, same_id};
 use tapegate_core::json::write_str;
 use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::sse::SseParser;
 
 use super::super::OutboundBytes;
 use super::super::body::{CollectedBody, collect};
 use super::super::headers;
+use super::super::request_headers::{LAST_EVENT_ID, METHOD};
 use super::super::shared_session::{GateResult, SessionStoppedError};
+use super::super::upstream::{EventBody, EventRead};
 use super::{Proxy, ProxyExchange};
 
 /// How long an answer may take. The call that waits for it times out earlier.
 const PATIENCE: Duration = Duration::from_secs(30);
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const TOO_LARGE: &str = "the server's answer is too large";
+const UNANSWERED: &str = "the server's reply ended without an answer";
 /// The headers that mirror a message, and so must not be taken from another message.
 const MIRRORS: [&str; 2] = ["mcp-name", "mcp-param-"];
 
@@ -126,9 +126,7 @@ impl OwnRequestSender {
         let mut body = body;
         let body = match collect(&mut body, bytes_max).await {
             Ok(CollectedBody::Whole(body)) => body,
-            Ok(CollectedBody::TooLarge(_)) => {
-                return Err("the server's answer is too large".to_owned());
-            }
+            Ok(CollectedBody::TooLarge(_)) => return Err(TOO_LARGE.to_owned()),
             Err(error) => return Err(error.to_string()),
         };
         let text = headers::decompress_for_reading(&parts.headers, &body);
@@ -147,34 +145,27 @@ impl OwnRequestSender {
     async fn receive_event_stream(
         &self,
         id: &[u8],
-        mut body: Incoming,
+        body: Incoming,
     ) -> Result<Option<PermittedMessage<'static>>, String> {
-        let mut events = SseParser::new(self.proxy.shared_session.message_bytes_max());
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| error.to_string())?;
-            let Ok(bytes) = frame.into_data() else { continue };
-            events.feed(&bytes);
-            while let Some(next) = events.next() {
-                let Ok(piece) = next else {
-                    return Err("the server's answer is too large".to_owned());
-                };
-                // An event without data is a keep-alive or an id.
-                let Some(data) = piece.data.filter(|data| !data.is_empty()) else { continue };
-                let frame = self.proxy.shared_session.read(&data);
-                if is_answer_to(&frame, id) {
-                    return self.receive_answer(&frame);
-                }
-                // The client must not see replies to a request that it did not make.
-                let (lane, from, delivered) = (self.lane, Side::Server, false);
-                let reason = "it came in the reply to a request that tapegate made";
-                let event = RelayEvent::Marked { lane, from, bytes: &data, reason, delivered };
-                self.proxy
-                    .shared_session
-                    .feed_and_commit(event)
-                    .map_err(|stopped| stopped.to_string())?;
+        let session = &self.proxy.shared_session;
+        let mut events = EventBody::new(body, session.message_bytes_max());
+        loop {
+            let piece = match events.next().await {
+                EventRead::Piece(piece) => piece,
+                EventRead::TooLarge(_) => return Err(TOO_LARGE.to_owned()),
+                EventRead::End(cause) => return Err(cause.unwrap_or_else(|| UNANSWERED.to_owned())),
+            };
+            // An event without data is a keep-alive or an id.
+            let Some(data) = piece.data.filter(|data| !data.is_empty()) else { continue };
+            let frame = session.read(&data);
+            if is_answer_to(&frame, id) {
+                return self.receive_answer(&frame);
             }
+            // The client must not see replies to a request that it did not make.
+            let reason = "it came in the reply to a request that tapegate made";
+            let marked = session.mark_from_server(self.lane, (&data, false), reason);
+            marked.map_err(|stopped| stopped.to_string())?;
         }
-        Err("the server's reply ended without an answer".to_owned())
     }
 
     /// Feeds an answer to the relay; returns the next request to send.

@@ -15,13 +15,12 @@ use tapegate_core::sse::SsePiece;
 
 use super::super::body::{CollectedBody, collect};
 use super::super::request_check::RequestRoute;
+use super::super::request_headers::{LAST_EVENT_ID, SESSION};
 use super::super::shared_session::SessionStoppedError;
 use super::super::{OutboundBytes, ReplyBody, headers};
 use super::stream::PlainStream;
 use super::{PlainBody, Proxy, ProxyExchange, recording_ended};
 
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// How many original ids of redacted event ids are remembered.
 const IDS_MAX: usize = 1024;
 /// Longer ids are not remembered: a client cannot resume from them.
@@ -87,7 +86,7 @@ impl ProxyExchange {
             parts.extensions.remove::<ReasonPhrase>();
         }
         let is_kept = |name: &HeaderName| {
-            [SESSION_ID, SET_COOKIE, CONTENT_LENGTH, DATE].contains(name)
+            [SESSION, SET_COOKIE, CONTENT_LENGTH, DATE].contains(name)
                 || (*name == LOCATION && parts.status.is_redirection())
         };
         let mut masked = HeaderMap::with_capacity(parts.headers.len());
@@ -176,7 +175,7 @@ impl ProxyExchange {
         };
         let masked = match self.mask_body(&parts, &text) {
             Ok(masked) => masked,
-            Err(stopped) => return headers::refusal(503, &stopped.to_string()),
+            Err(stopped) => return headers::stopped(stopped),
         };
         let is_masked = masked.is_some();
         let plain = masked.unwrap_or_else(|| body.clone());

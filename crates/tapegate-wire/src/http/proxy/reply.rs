@@ -8,19 +8,20 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use tapegate_core::frame::{Frame, FrameBody, MessageKind, envelopes};
 use tapegate_core::lines::OversizeMessage;
-use tapegate_core::relay::{PermittedMessage, RelayEvent};
+use tapegate_core::relay::PermittedMessage;
 use tapegate_core::side::Side;
 
 use super::super::body::{CollectedBody, collect};
 use super::super::headers;
 use super::super::outbound::ReadBody;
 use super::super::request_check::{ReplyKind, RequestRoute, read_reply};
+use super::super::request_headers::SESSION;
 use super::super::shared_session::{GateResult, SessionStoppedError};
 use super::super::{OutboundBytes, ReplyBody};
 use super::gated_request::{may_be_message, names_any};
 use super::stream::EventStream;
 use super::{ExchangeScope, PlainBody, ProxyExchange, own_requests, recording_ended};
-use crate::recorded_session::{Disposition, OutgoingMessage};
+use crate::recorded_session::{Disposition, OutgoingMessage, split_by_side};
 
 impl ProxyExchange {
     /// Passes on the server's reply after recording it.
@@ -38,8 +39,8 @@ impl ProxyExchange {
                 return refused;
             }
         }
-        if self.mask_head(&mut parts).is_err() {
-            return headers::refusal(503, &SessionStoppedError.to_string());
+        if let Err(stopped) = self.mask_head(&mut parts) {
+            return headers::stopped(stopped);
         }
         let kind = match self.classify_reply(&parts, &body) {
             Ok(kind) => kind,
@@ -118,7 +119,7 @@ impl ProxyExchange {
         match session.check_ambiguous(lane, Side::Server, body, reason) {
             Ok(true) => Some(self.unreachable_reply(reason)),
             Ok(false) => None,
-            Err(stopped) => Some(headers::refusal(503, &stopped.to_string())),
+            Err(stopped) => Some(headers::stopped(stopped)),
         }
     }
 
@@ -154,8 +155,9 @@ impl ProxyExchange {
             let lane = self.lane();
             self.learn_tools(&frame);
             let judged = self.proxy.shared_session.receive(lane, Side::Server, &frame);
-            let Ok(GateResult { disposition, outgoing: outgoing_messages }) = judged else {
-                return headers::refusal(503, &SessionStoppedError.to_string());
+            let GateResult { disposition, outgoing: outgoing_messages } = match judged {
+                Ok(judged) => judged,
+                Err(stopped) => return headers::stopped(stopped),
             };
             let to_client = headers::single_or_batch(self.send_server_part(outgoing_messages));
             match (disposition, to_client) {
@@ -170,14 +172,10 @@ impl ProxyExchange {
                 (_, None) => return self.unreachable_reply("the server's reply was refused"),
             }
         } else {
-            let reason =
-                format!("no JSON-RPC message, but the body of HTTP status {}", parts.status);
             let silent = text.is_empty() || pleasantry;
-            if !silent && self.mark_non_message(text, &reason).is_err() {
-                return headers::refusal(503, &SessionStoppedError.to_string());
-            }
-            let Ok(masked) = self.mask_body(&parts, text) else {
-                return headers::refusal(503, &SessionStoppedError.to_string());
+            let masked = match self.record_plain_reply(&parts, text, silent) {
+                Ok(masked) => masked,
+                Err(stopped) => return headers::stopped(stopped),
             };
             is_masked = masked.is_some();
             let plain = match masked {
@@ -202,6 +200,22 @@ impl ProxyExchange {
             parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         Response::from_parts(parts, ReplyBody::from_whole(body))
+    }
+
+    /// Records a body that is not a message, unless `silent`; returns it redacted, if it must be.
+    fn record_plain_reply(
+        &mut self,
+        parts: &http::response::Parts,
+        text: &[u8],
+        silent: bool,
+    ) -> Result<Option<Bytes>, SessionStoppedError> {
+        if !silent {
+            let reason =
+                format!("no JSON-RPC message, but the body of HTTP status {}", parts.status);
+            let lane = self.lane();
+            self.proxy.shared_session.mark_from_server(lane, (text, true), &reason)?;
+        }
+        self.mask_body(parts, text)
     }
 
     /// Whether to evaluate an object that is not a message to us, while a policy is enforced: it
@@ -240,30 +254,16 @@ impl ProxyExchange {
         &mut self,
         outgoing_messages: Vec<OutgoingMessage<'e>>,
     ) -> Vec<PermittedMessage<'e>> {
-        let mut to_client = Vec::new();
-        for OutgoingMessage { to, message, .. } in outgoing_messages {
-            match to {
-                Side::Client => to_client.push(message),
-                Side::Server => self.post_own_message(message),
-            }
-        }
+        let (to_client, to_server) = split_by_side(outgoing_messages);
+        to_server.into_iter().for_each(|message| self.post_own_message(message));
         to_client
-    }
-
-    /// Records a delivered body that is not a message.
-    fn mark_non_message(&mut self, bytes: &[u8], reason: &str) -> Result<(), SessionStoppedError> {
-        let (lane, from, delivered) = (self.lane(), Side::Server, true);
-        self.proxy
-            .shared_session
-            .feed_and_commit(RelayEvent::Marked { lane, from, bytes, reason, delivered })
-            .map(drop)
     }
 
     fn forward_oversize_reply(&mut self, message: OversizeMessage) -> Response<ReplyBody> {
         match self.record_oversize(message) {
             Ok(Some(message)) => headers::json(200, message),
             Ok(None) => self.unreachable_reply("the server's reply is over the size limit"),
-            Err(SessionStoppedError) => headers::refusal(503, &SessionStoppedError.to_string()),
+            Err(stopped) => headers::stopped(stopped),
         }
     }
 
@@ -272,10 +272,8 @@ impl ProxyExchange {
         &mut self,
         message: OversizeMessage,
     ) -> Result<Option<PermittedMessage<'static>>, SessionStoppedError> {
-        let bytes_max = self.proxy.shared_session.message_bytes_max();
         let lane = self.lane();
-        let event = RelayEvent::TooLarge { lane, from: Side::Server, message, bytes_max };
-        let outgoing = self.proxy.shared_session.feed_and_commit(event)?;
+        let outgoing = self.proxy.shared_session.refuse_oversize(lane, Side::Server, message)?;
         Ok(self.send_server_part(outgoing).pop().map(PermittedMessage::into_owned))
     }
 
@@ -303,7 +301,7 @@ impl ProxyExchange {
             self.proxy.forget_lane(lane);
         }
         let (ExchangeScope::Opening, Some(lane)) = (self.scope, self.lane) else { return };
-        match headers.get("mcp-session-id") {
+        match headers.get(SESSION) {
             Some(id) => {
                 self.scope = ExchangeScope::Session;
                 sessions.bind(id.as_bytes(), lane);

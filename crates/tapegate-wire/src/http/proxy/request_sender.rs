@@ -11,11 +11,9 @@ use tokio::sync::oneshot;
 
 use super::super::request_check::{RequestRoute, without_values};
 use super::super::upstream::Credentials;
-use super::super::{OutboundBytes, ReplyBody, headers};
+use super::super::{OutboundBytes, ReplyBody, headers, redirect};
 use super::{ProxyExchange, recording_ended};
 
-/// How many redirects of the server to its own endpoint are followed for one request.
-const REDIRECTS_MAX: usize = 3;
 /// How long a request continues after its client has left, counted from when a connection has
 /// accepted it: long enough for its bytes to be sent.
 const GRACE: Duration = Duration::from_secs(1);
@@ -55,7 +53,7 @@ impl ProxyExchange {
     async fn send(mut self, parts: Parts, body: OutboundBytes) -> Response<ReplyBody> {
         let seen = self.log_entry_for(&parts);
         let mut response = self.start_request(parts.clone(), body.clone()).await;
-        for _ in 0..REDIRECTS_MAX {
+        for _ in 0..redirect::REDIRECTS_MAX {
             match &response {
                 Ok(redirect) if self.redirects_to_known_path(redirect) => {
                     response = self.start_request(parts.clone(), body.clone()).await;
@@ -72,7 +70,7 @@ impl ProxyExchange {
             if let Err(stopped) =
                 self.proxy.shared_session.note_plain_exchange(lane, &format!("{target} {end}"))
             {
-                return headers::refusal(503, &stopped.to_string());
+                return headers::stopped(stopped);
             }
         }
         match response {
@@ -118,8 +116,7 @@ impl ProxyExchange {
     /// Whether the server redirects its endpoint to a path that we map back to the one used, such
     /// as from `/mcp/` to `/mcp`: clients would loop. The request is then sent there directly.
     fn redirects_to_known_path(&mut self, response: &Response<Incoming>) -> bool {
-        let again = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
-        if !again.contains(&response.status()) || self.route != RequestRoute::Endpoint {
+        if !redirect::keeps_request(response.status()) || self.route != RequestRoute::Endpoint {
             return false;
         }
         let Some(path) = self.redirect_target(response.headers()) else { return false };

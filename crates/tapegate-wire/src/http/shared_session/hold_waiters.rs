@@ -53,17 +53,24 @@ impl Drop for HoldWaiter {
 }
 
 impl SharedSession {
-    /// Registers `listener` for updates on a held call. Any update but [`HoldUpdate::Tell`] is the last.
-    pub(crate) fn wait(
-        self: &Rc<Self>,
-        hold_id: HoldId,
-        listener: impl Fn(HoldUpdate) + 'static,
-    ) -> HoldWaiter {
+    /// Registers `listener` for updates on a held call, whose caller stays as long as the session.
+    /// Any update but [`HoldUpdate::Tell`] is the last. Returns the number of the waiter.
+    pub(crate) fn listen(&self, hold_id: HoldId, listener: impl Fn(HoldUpdate) + 'static) -> u64 {
         let mut waiters = self.waiters.borrow_mut();
         waiters.count += 1;
         let number = waiters.count;
         waiters.waiting.insert(number, (hold_id, Rc::new(listener)));
         self.held.notify_one();
+        number
+    }
+
+    /// The same for a caller that may leave earlier: the call is withdrawn when the waiter is dropped.
+    pub(crate) fn wait(
+        self: &Rc<Self>,
+        hold_id: HoldId,
+        listener: impl Fn(HoldUpdate) + 'static,
+    ) -> HoldWaiter {
+        let number = self.listen(hold_id, listener);
         HoldWaiter { shared_session: Rc::clone(self), number }
     }
 
@@ -144,7 +151,7 @@ impl SharedSession {
 }
 
 /// Whether a message or batch contains a request.
-pub(crate) fn contains_request(frame: &Frame<'_>) -> bool {
+fn contains_request(frame: &Frame<'_>) -> bool {
     let is_request = |envelope: &Envelope<'_>| envelope.kind() == MessageKind::Request;
     find_envelope(frame, |envelope| is_request(envelope).then_some(())).is_some()
 }
