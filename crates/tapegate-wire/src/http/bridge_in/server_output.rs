@@ -19,7 +19,8 @@ use super::stream::ClientStream;
 use crate::actor_host::ActorOutput;
 use crate::http::SessionStoppedError;
 use crate::http::shared_session::GateResult;
-use crate::recorded_session::{Disposition, OutgoingMessage};
+use crate::port::ReceivedLine;
+use crate::recorded_session::Disposition;
 use crate::stdio::{LINGER, SERVER_ENDED, ShutdownTimeouts};
 use tapegate_core::json::JsonEdits;
 
@@ -130,12 +131,12 @@ struct ReceivedMessage<'a> {
 impl ServerConnection {
     async fn process(&self, output: ServerOutput<'_>) -> Result<(), SessionStoppedError> {
         let output = match output {
-            ServerOutput::Line(bytes, terminated) => {
+            ServerOutput::Process(ReceivedLine::Line(bytes, terminated)) => {
                 let (about, provenance) = (None, Provenance::default());
                 let message = ReceivedMessage { about, bytes, terminated, provenance };
                 return self.receive(message).await;
             }
-            ServerOutput::Oversize(message) => return self.refuse(message),
+            ServerOutput::Process(ReceivedLine::Oversize(message)) => return self.refuse(message),
             ServerOutput::Actor(output) => output,
         };
         match output {
@@ -193,22 +194,30 @@ impl ServerConnection {
             Err(stopped) => {
                 // Routing has removed these requests from the id map, so closing would not answer
                 // them.
-                self.answer_unsent(&Frame::read(bytes), places);
+                let (frame, reason) = (Frame::read(bytes), stopped.to_string());
+                let envelopes = envelopes(&frame);
+                let ids = envelopes.iter().filter_map(answered_id);
+                let errors = ids.map(|id| OwnMessage::error(id, CODE_GONE, &reason).into());
+                self.answer_instead(&frame, places, errors.collect(), &reason);
                 return Err(stopped);
             }
         };
-        let Disposition::Forward(message) = disposition else {
-            self.answer_refused(&Frame::read(bytes), places, outgoing);
+        let parts = match &disposition {
+            Disposition::Forward(message) => {
+                let mut parts = message.elements();
+                // Only envelopes were routed, so other elements have no place in the list.
+                parts.retain(|(frame, _)| frame.envelope().is_some());
+                // If some were taken out, the rest can no longer be matched to its recipients.
+                Some(parts).filter(|parts| parts.len() == places.len())
+            }
+            Disposition::Refuse(()) | Disposition::Hold(_) => None,
+        };
+        let Some(parts) = parts else {
+            let to_client = self.send_server_part(outgoing);
+            let reason = "the server's answer was refused";
+            self.answer_instead(&Frame::read(bytes), places, to_client, reason);
             return Ok(());
         };
-        let mut parts = message.elements();
-        // Only envelopes were routed, so other elements have no place in the list.
-        parts.retain(|(frame, _)| frame.envelope().is_some());
-        if parts.len() != places.len() {
-            // The rest can no longer be matched to its recipients.
-            self.answer_refused(&Frame::read(bytes), places, outgoing);
-            return Ok(());
-        }
         for ((frame, part), route) in parts.into_iter().zip(places) {
             if let Some(envelope) = frame.envelope() {
                 self.deliver(envelope, part.into_one_line().into_owned(), route).await;
@@ -226,37 +235,17 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Sends errors in place of answers that could not be recorded and so may not be sent.
-    fn answer_unsent(&self, frame: &Frame<'_>, places: Vec<MessageRoute>) {
-        for (envelope, route) in envelopes(frame).iter().zip(places) {
-            let (MessageKind::Response | MessageKind::Error, Some(id)) =
-                (envelope.kind(), envelope.id)
-            else {
-                continue;
-            };
-            let message = OwnMessage::error(id, CODE_GONE, &SessionStoppedError.to_string()).into();
-            match route {
-                MessageRoute::Answer(exchange) => drop(exchange.answer(message, true)),
-                _ if self.kind == ConnectionKind::Old => self.main.push(message),
-                _ => {}
-            }
-        }
-    }
-
-    /// Sends the replacements for a message that the gate has refused.
-    fn answer_refused(
+    /// Sends the replacements for a message that the gate has refused, or that could not be
+    /// recorded. An exchange that waits for an answer without one gets an error with `reason`.
+    fn answer_instead(
         &self,
         frame: &Frame<'_>,
         places: Vec<MessageRoute>,
-        outgoing: Vec<OutgoingMessage<'_>>,
+        mut to_client: Vec<PermittedMessage<'_>>,
+        reason: &str,
     ) {
-        let mut to_client = self.send_server_part(outgoing);
         for (envelope, route) in envelopes(frame).iter().zip(places) {
-            let (MessageKind::Response | MessageKind::Error, Some(id)) =
-                (envelope.kind(), envelope.id)
-            else {
-                continue;
-            };
+            let Some(id) = answered_id(envelope) else { continue };
             let is_it = |message: &PermittedMessage<'_>| {
                 Frame::read(message.bytes())
                     .envelope()
@@ -266,7 +255,6 @@ impl ServerConnection {
             let answer = to_client.iter().position(is_it).map(|at| to_client.remove(at));
             match (route, answer) {
                 (MessageRoute::Answer(exchange), answer) => {
-                    let reason = "the server's answer was refused";
                     let own = || OwnMessage::error(id, CODE_GONE, reason).into();
                     exchange
                         .answer(answer.map_or_else(own, PermittedMessage::into_owned), true)
@@ -323,7 +311,7 @@ impl ServerConnection {
                     "its client is gone",
                 );
             }
-            MessageRoute::With(exchange) => match exchange.stream() {
+            MessageRoute::With(exchange) => match exchange.event_stream() {
                 // Its connection broke; the client may resume the stream.
                 Some(stream) => stream.push(message),
                 None => self.deliver_to_any(envelope, message).await,
@@ -431,4 +419,9 @@ impl ServerConnection {
         }
         Ok(())
     }
+}
+
+/// The id of the request that a message answers.
+fn answered_id<'a>(envelope: &Envelope<'a>) -> Option<&'a [u8]> {
+    envelope.id.filter(|_| matches!(envelope.kind(), MessageKind::Response | MessageKind::Error))
 }

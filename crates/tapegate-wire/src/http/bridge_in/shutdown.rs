@@ -53,7 +53,7 @@ impl ServerConnection {
         // On a shared server, every exchange has a lane of its own.
         let mut lanes: BTreeSet<Lane> = exchanges.iter().map(|exchange| exchange.lane).collect();
         lanes.insert(self.lane);
-        lanes.extend(self.held.borrow().lanes());
+        lanes.extend(self.held.borrow().values().map(|call| call.lane));
         for lane in lanes {
             let gone =
                 RelayEvent::Gone { lane: Some(lane), side: Side::Server, reason, error_type };
