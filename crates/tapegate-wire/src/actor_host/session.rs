@@ -159,7 +159,8 @@ impl<C: ClientEnd> ActorSession<C> {
     async fn wait(&mut self) {
         let host = Rc::clone(&self.client_io.host);
         // A client that does not read is not read from (invariant 6).
-        let reads = !self.input_ended && !self.unheard && self.client_io.can_receive();
+        let is_open = self.input.is_some() && !self.input_ended;
+        let reads = is_open && !self.unheard && self.client_io.can_receive();
         let alarm = self.next_deadline(!reads);
         let has_room = self.client_io.has_room();
         let reads_behind = self.client_io.can_receive_from_passthrough();

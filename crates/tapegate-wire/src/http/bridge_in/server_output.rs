@@ -25,9 +25,9 @@ use crate::stdio::{LINGER, SERVER_ENDED, ShutdownTimeouts};
 use tapegate_core::json::JsonEdits;
 
 /// How long a session's only reader may stall before its connection is dropped.
-pub(super) const STALL: Duration = Duration::from_secs(10);
+const STALL: Duration = Duration::from_secs(10);
 /// How long a client that shares its server may lag while the other clients wait.
-pub(super) const LAG: Duration = Duration::from_millis(500);
+const LAG: Duration = Duration::from_millis(500);
 
 /// Reads from a server until it ends or is asked to end, then shuts it down and cleans up.
 pub(super) async fn run(
@@ -369,33 +369,37 @@ impl ServerConnection {
     /// Sends a message other than an answer on the stream of an exchange.
     async fn send_on_stream(&self, exchange: &PostExchange, message: PermittedMessage<'static>) {
         let stream = self.stream_of(exchange);
-        if self.kind != ConnectionKind::Shared
-            || stream.has_room()
-            || stream.wait_for_reader(LAG).await
-        {
-            return self.push(&stream, message).await;
+        let in_time = self.wait_for_client(&stream).await;
+        if in_time || self.kind != ConnectionKind::Shared {
+            return stream.push(message);
         }
-        // A slow client may not hold up the others that share the server.
-        stream.disconnect();
-        self.mark_undelivered(
-            exchange.lane,
-            Side::Server,
-            message.bytes(),
-            "its client reads too slowly",
-        );
+        let (reason, from) = ("its client reads too slowly", Side::Server);
+        self.mark_undelivered(exchange.lane, from, message.bytes(), reason);
         self.connection_lost(exchange);
     }
 
     /// Adds to a stream, first waiting for a reader that is far behind.
     pub(super) async fn push(&self, stream: &Rc<ClientStream>, message: PermittedMessage<'static>) {
-        if !stream.wait_for_room(STALL).await {
+        self.wait_for_client(stream).await;
+        stream.push(message);
+    }
+
+    /// Waits for a reader that is far behind; if that takes too long, drops its connection and
+    /// returns false.
+    pub(super) async fn wait_for_client(&self, stream: &ClientStream) -> bool {
+        let in_time = match self.kind {
+            // A slow client may not hold up the others that share the server.
+            ConnectionKind::Shared => stream.has_room() || stream.wait_for_reader(LAG).await,
+            ConnectionKind::Session | ConnectionKind::Old => stream.wait_for_room(STALL).await,
+        };
+        if !in_time {
             stream.disconnect();
             if self.kind == ConnectionKind::Old {
                 // It is the session's only stream, and this transport cannot resume it.
                 self.request_end("the client does not read its stream", Duration::ZERO);
             }
         }
-        stream.push(message);
+        in_time
     }
 
     /// Refuses an oversized message, and sends an error to the side that waits for it.

@@ -47,7 +47,6 @@ impl ServerConnection {
     pub(super) fn close(&self, reason: &str, error_type: Option<&str>) {
         // First, so that answers produced below are not sent into a connection that still accepts
         // calls.
-        self.ended.set(true);
         self.input.take();
         let exchanges = self.id_map.borrow().exchanges();
         // On a shared server, every exchange has a lane of its own.
