@@ -6,6 +6,7 @@
 //! bounded.
 
 mod bridge_channel;
+mod bridge_client;
 mod client_end;
 mod client_input;
 mod client_io;
@@ -30,11 +31,14 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::link::{LinkOptions, LinkTarget};
+use crate::port::LineReader;
 use crate::recorded_session::RecordedSession;
 use crate::signals::Signals;
 use crate::stdio::{ClientPorts, EndCause, ShutdownTimeouts};
 pub(crate) use bridge_channel::{ActorOutput, OutputReceiver};
+use client_input::ClientInput;
 pub(crate) use client_input::MessageGroup;
+use pipe_client::PipeClient;
 use session::ActorSession;
 pub(crate) use session_handle::ActorSessionHandle;
 
@@ -137,9 +141,12 @@ pub async fn run_stdio(
     mut signals: Signals,
 ) -> EndCause {
     let session = async {
-        let mut actor_session = ActorSession::on_pipes(host, client, recording);
+        let bytes_max = host.options.message_bytes_max;
+        let input = ClientInput::Pipe(LineReader::new(client.input, bytes_max));
+        let pipe = PipeClient::new(client.output, recording, bytes_max);
+        let mut actor_session = ActorSession::open(host, input, pipe);
         let cause = tokio::select! {
-            cause = actor_session.run() => cause,
+            cause = actor_session.run(false, false) => cause,
             number = signals.next() => EndCause::Signal(number),
         };
         tokio::select! {

@@ -9,16 +9,16 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::child::{ServerPipes, ServerProcess, SpawnError};
 use crate::clock::Clock;
 use crate::http::upstream::{self, UpstreamError};
 use crate::http::{SharedSession, bridge_out};
-use crate::port::StreamPort;
+use crate::port::{LineReader, OriginatedBytes, StreamPort};
 use crate::recorded_session::RecordedSession;
 use crate::signals::Signals;
-use crate::stdio::{ClientPorts, EXIT_NEWS, EndCause, SessionOutcome, ShutdownTimeouts};
+use crate::stdio::{ClientPorts, EXIT_NEWS, EndCause, LINGER, SessionOutcome, ShutdownTimeouts};
 
 /// How to reach a server.
 #[derive(Debug, Clone)]
@@ -151,6 +151,84 @@ impl ServerLink {
                 LinkEnd { status: None, unreachable }
             }
         }
+    }
+}
+
+/// A link, and what is sent and received over it.
+pub(crate) struct LinkStream {
+    pub(crate) link: ServerLink,
+    /// The server's input, until it stops reading.
+    pub(crate) input: Option<StreamPort>,
+    pub(crate) output: LineReader,
+    /// When to stop reading the output even if it is open: the server has exited or stopped
+    /// reading.
+    deadline: Option<Instant>,
+}
+
+/// What happened on a link.
+pub(crate) enum LinkEvent {
+    /// There is more output, or it has ended (false).
+    Read(bool),
+    /// The server has read this many bytes.
+    Wrote(usize),
+    /// The server has stopped reading.
+    Deaf,
+}
+
+impl LinkStream {
+    /// Opens a link.
+    pub(crate) fn open(upstream: &LinkTarget, options: &LinkOptions) -> Result<Self, LinkError> {
+        let (link, ServerPipes { input, output }) = ServerLink::open(upstream, options)?;
+        let output = LineReader::new(output, options.message_bytes_max);
+        Ok(Self { link, input: Some(input), output, deadline: None })
+    }
+
+    /// Waits until there is output, if it `reads`, or the server has read some of `unwritten`.
+    pub(crate) async fn next_event(
+        &mut self,
+        unwritten: OriginatedBytes<'_>,
+        reads: bool,
+    ) -> LinkEvent {
+        loop {
+            let Self { link, input, output, deadline } = self;
+            let write = async {
+                match input {
+                    Some(input) => input.write(unwritten).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                // Received data is handled before deadlines.
+                biased;
+                is_more = output.read(), if reads => return LinkEvent::Read(is_more),
+                written = write, if !unwritten.is_empty() => {
+                    let Ok(count) = written else {
+                        self.stop_writing();
+                        return LinkEvent::Deaf;
+                    };
+                    return LinkEvent::Wrote(count);
+                }
+                () = link.exited(), if deadline.is_none() => self.wait_for_exit(),
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() && reads => {
+                    return LinkEvent::Read(false);
+                }
+            }
+        }
+    }
+
+    /// Closes the input of a server that does not read it.
+    pub(crate) fn stop_writing(&mut self) {
+        self.input = None;
+        self.wait_for_exit();
+    }
+
+    /// Closes the pipes.
+    pub(crate) fn close(self) -> ServerLink {
+        self.link
+    }
+
+    fn wait_for_exit(&mut self) {
+        self.deadline.get_or_insert_with(|| Instant::now() + LINGER);
     }
 }
 

@@ -5,13 +5,12 @@
 
 use std::time::Duration;
 
-use tapegate_core::lines::{LineSplitter, StreamLine};
 use tapegate_core::lister::{Lister, ListingFailure, ServerListing};
 use tokio::time::{Instant, timeout_at};
 
 use crate::child::ServerPipes;
 use crate::link::{LinkError, LinkOptions, LinkTarget, ServerLink};
-use crate::port::{OriginatedBytes, StreamPort};
+use crate::port::{LineReader, OriginatedBytes, ReceivedLine, StreamPort};
 use crate::signals::Signals;
 
 /// How a listing ended.
@@ -85,28 +84,27 @@ async fn run_lister(
     message_bytes_max: usize,
     timeout: Duration,
 ) -> Option<SilenceReason> {
-    let mut lines = LineSplitter::new(message_bytes_max);
+    let mut output = LineReader::new(output, message_bytes_max);
     let mut unwritten = lister.start();
     unwritten.push(b'\n');
     // The limit is for each answer, so it starts again with every request.
     let mut until = Instant::now() + timeout;
     while !lister.is_finished() {
-        let turn = read_or_write(&input, &output, &mut lines, &mut unwritten);
+        let turn = read_or_write(&input, &mut output, &mut unwritten);
         match timeout_at(until, turn).await {
             Err(_) => return Some(SilenceReason::Late),
             Ok(false) => return Some(SilenceReason::Gone),
             Ok(true) => {}
         }
-        while let Some(cut) = lines.next_line() {
+        while let Some(line) = output.next_line(false) {
             // Skip lists that are too long to be kept.
-            let StreamLine::Line(range) = cut else { continue };
-            for line in lister.receive(lines.bytes(range)) {
+            let ReceivedLine::Line(line, _) = line else { continue };
+            for line in lister.receive(line) {
                 unwritten.extend_from_slice(&line);
                 unwritten.push(b'\n');
                 until = Instant::now() + timeout;
             }
         }
-        lines.release();
     }
     None
 }
@@ -114,20 +112,13 @@ async fn run_lister(
 /// Reads or writes once; false if the server's output has ended.
 async fn read_or_write(
     input: &StreamPort,
-    output: &StreamPort,
-    lines: &mut LineSplitter,
+    output: &mut LineReader,
     unwritten: &mut Vec<u8>,
 ) -> bool {
     tokio::select! {
         // Read first: a server that is blocked on its output cannot read.
         biased;
-        count = output.read(lines.read_buffer()) => match count {
-            Ok(count) if count > 0 => {
-                lines.filled(count);
-                true
-            }
-            _ => false,
-        },
+        is_more = output.read() => is_more,
         written = input.write(OriginatedBytes::from_endpoint(unwritten)), if !unwritten.is_empty() => {
             match written {
                 Ok(count) => drop(unwritten.drain(..count)),

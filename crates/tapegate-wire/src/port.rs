@@ -6,6 +6,7 @@
 //! description. Where that is not permitted, calls are made only after `poll` reports that they
 //! cannot block.
 
+mod line_reader;
 mod read_status;
 mod writable;
 
@@ -22,6 +23,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::raw;
+pub(crate) use line_reader::{LineReader, ReceivedLine};
 pub use writable::{OriginatedBytes, WritableBytes};
 
 /// How much a blocking pipe certainly accepts after `poll` reported it writable.

@@ -9,16 +9,13 @@ mod mcp_detection;
 use std::io;
 use std::time::Duration;
 
-use tapegate_core::lines::{LineSplitter, StreamLine};
 use tapegate_core::verifier::{Verifier, VerifierAction, VerifierEvent};
 use tokio::time::{Instant, sleep_until};
 
-use crate::child::ServerPipes;
 use crate::clock::Clock;
-use crate::link::{LinkError, LinkOptions, LinkTarget, ServerLink};
-use crate::port::{OriginatedBytes, StreamPort};
+use crate::link::{LinkError, LinkEvent, LinkOptions, LinkStream, LinkTarget, ServerLink};
+use crate::port::{OriginatedBytes, ReceivedLine};
 use crate::signals::Signals;
-use crate::stdio::LINGER;
 use mcp_detection::McpDetector;
 
 /// While more than this is queued for writing, nothing is read.
@@ -99,33 +96,20 @@ pub async fn run(
 struct VerifierConnection<'s, 't, 'a> {
     verifier: &'s mut Verifier<'t>,
     terms: &'s mut VerifyConfig<'a>,
-    link: ServerLink,
-    /// The server's input, until it stops reading.
-    input: Option<StreamPort>,
-    output: StreamPort,
-    lines: LineSplitter,
+    stream: LinkStream,
     unwritten: Vec<u8>,
     /// When the server last read something, or had something to read.
     taken: Instant,
     /// Why the server is no longer read from, if that is our decision.
     deaf: Option<&'static str>,
-    /// When to stop reading from the server, because it has exited or stopped reading.
-    deadline: Option<Instant>,
     over: bool,
     detector: McpDetector,
 }
 
 enum ConnectionEvent {
-    /// The server has written this many bytes; 0 means the end.
-    Read(usize),
-    /// The server has read this many bytes.
-    Wrote(usize),
-    /// The server has stopped reading.
-    Deaf,
+    Link(LinkEvent),
     /// The server reads nothing, although much is queued.
     Stalled,
-    /// The server process has exited.
-    Exited,
     /// A deadline has passed.
     Due,
 }
@@ -135,19 +119,14 @@ impl<'s, 't, 'a> VerifierConnection<'s, 't, 'a> {
         verifier: &'s mut Verifier<'t>,
         terms: &'s mut VerifyConfig<'a>,
     ) -> Result<Self, LinkError> {
-        let (link, ServerPipes { input, output }) = ServerLink::open(terms.upstream, &terms.link)?;
-        let lines = LineSplitter::new(terms.link.message_bytes_max);
+        let stream = LinkStream::open(terms.upstream, &terms.link)?;
         Ok(Self {
             verifier,
             terms,
-            link,
-            input: Some(input),
-            output,
-            lines,
+            stream,
             unwritten: Vec::new(),
             taken: Instant::now(),
             deaf: None,
-            deadline: None,
             over: false,
             detector: McpDetector::default(),
         })
@@ -155,7 +134,7 @@ impl<'s, 't, 'a> VerifierConnection<'s, 't, 'a> {
 
     /// Closes the pipes; returns the link and the detector.
     fn close(self) -> (ServerLink, McpDetector) {
-        (self.link, self.detector)
+        (self.stream.close(), self.detector)
     }
 
     /// Plays the session to its end.
@@ -163,30 +142,23 @@ impl<'s, 't, 'a> VerifierConnection<'s, 't, 'a> {
         self.feed(VerifierEvent::Opened)?;
         while !self.over {
             match self.next_event().await {
-                ConnectionEvent::Read(0) => {
-                    // A line without its ending may be the last answer.
-                    self.read_rest()?;
-                    let reason = match self.deaf {
-                        Some(reason) => reason.to_owned(),
-                        None => self.link.end_reason().await,
-                    };
-                    self.feed(VerifierEvent::Gone { reason: &reason })?;
-                    self.detector.note_end(reason);
+                ConnectionEvent::Link(LinkEvent::Read(is_more)) => {
+                    // At the end, a line without its ending may be the last answer.
+                    self.read_lines(!is_more)?;
+                    if !is_more {
+                        self.server_gone().await?;
+                    }
                 }
-                ConnectionEvent::Read(count) => {
-                    self.lines.filled(count);
-                    self.read_lines()?;
-                }
-                ConnectionEvent::Wrote(count) => {
+                ConnectionEvent::Link(LinkEvent::Wrote(count)) => {
                     self.taken = Instant::now();
                     self.unwritten.drain(..count);
                 }
-                ConnectionEvent::Deaf => self.stop_sending(),
+                ConnectionEvent::Link(LinkEvent::Deaf) => self.unwritten.clear(),
                 ConnectionEvent::Stalled => {
                     self.deaf = Some(DEAF);
-                    self.stop_sending();
+                    self.stream.stop_writing();
+                    self.unwritten.clear();
                 }
-                ConnectionEvent::Exited => self.wait_for_exit(),
                 ConnectionEvent::Due => {}
             }
             // A server that never stops writing must not delay what is due.
@@ -196,6 +168,16 @@ impl<'s, 't, 'a> VerifierConnection<'s, 't, 'a> {
             let (done, total) = self.verifier.progress();
             (self.terms.watch)(done, total);
         }
+        Ok(())
+    }
+
+    async fn server_gone(&mut self) -> io::Result<()> {
+        let reason = match self.deaf {
+            Some(reason) => reason.to_owned(),
+            None => self.stream.link.end_reason().await,
+        };
+        self.feed(VerifierEvent::Gone { reason: &reason })?;
+        self.detector.note_end(reason);
         Ok(())
     }
 
@@ -218,72 +200,48 @@ impl<'s, 't, 'a> VerifierConnection<'s, 't, 'a> {
         let due = due.map(|due_ns| self.terms.clock.instant_at(due_ns).into());
         // Counted only while the queue is full: a server that is idle has not stalled.
         let stalled = self.taken.checked_add(self.terms.timeout).filter(|_| !room);
-        let Self { link, input, output, lines, unwritten, deadline, .. } = self;
-        let write = async {
-            match input {
-                Some(input) => input.write(OriginatedBytes::from_endpoint(unwritten)).await,
-                None => std::future::pending().await,
-            }
-        };
+        let unwritten = OriginatedBytes::from_endpoint(&self.unwritten);
         let until = |moment: Option<Instant>| sleep_until(moment.unwrap_or_else(Instant::now));
         tokio::select! {
-            // Received data is handled before deadlines.
+            // What happens on the link is handled before deadlines.
             biased;
-            count = async { output.read(lines.read_buffer()).await }, if room => {
-                ConnectionEvent::Read(count.unwrap_or(0))
-            }
-            written = write, if !unwritten.is_empty() => written.map_or(ConnectionEvent::Deaf, ConnectionEvent::Wrote),
-            () = link.exited(), if deadline.is_none() => ConnectionEvent::Exited,
-            () = until(*deadline), if deadline.is_some() => ConnectionEvent::Read(0),
+            event = self.stream.next_event(unwritten, room) => ConnectionEvent::Link(event),
             () = until(due), if due.is_some() => ConnectionEvent::Due,
             () = until(stalled), if stalled.is_some() => ConnectionEvent::Stalled,
         }
     }
 
-    /// Passes the server's lines to the verifier.
-    fn read_lines(&mut self) -> io::Result<()> {
+    /// Passes the server's lines to the verifier; at the end also an incomplete one.
+    fn read_lines(&mut self, is_over: bool) -> io::Result<()> {
+        let bytes_max = self.terms.link.message_bytes_max;
         while !self.over
-            && let Some(cut) = self.lines.next_line()
+            && let Some(line) = self.stream.output.next_line(is_over)
         {
-            self.feed_line(cut)?;
+            match line {
+                ReceivedLine::Line(bytes, _) => {
+                    // Copied, because the connection that is fed also holds the buffer.
+                    let line = bytes.to_vec();
+                    self.detector.note_received(&line);
+                    self.feed(VerifierEvent::Said(&line))?;
+                }
+                ReceivedLine::Oversize(message) => {
+                    self.detector.note_oversize();
+                    self.feed(VerifierEvent::TooLarge { message, bytes_max })?;
+                }
+            }
         }
-        self.lines.release();
         Ok(())
     }
 
-    /// Passes the rest of the server's output to the verifier.
-    fn read_rest(&mut self) -> io::Result<()> {
-        match self.lines.take_rest() {
-            Some(cut) if !self.over => self.feed_line(cut),
-            _ => Ok(()),
-        }
-    }
-
-    fn feed_line(&mut self, cut: StreamLine) -> io::Result<()> {
-        let bytes_max = self.terms.link.message_bytes_max;
-        match cut {
-            StreamLine::Line(range) | StreamLine::Unterminated(range) => {
-                // Copied, because the connection that is fed also holds the buffer.
-                let line = self.lines.bytes(range).to_vec();
-                self.detector.note_received(&line);
-                self.feed(VerifierEvent::Said(&line))
-            }
-            StreamLine::Oversize(message) => {
-                self.detector.note_oversize();
-                self.feed(VerifierEvent::TooLarge { message, bytes_max })
-            }
-        }
-    }
-
     fn feed(&mut self, event: VerifierEvent<'_>) -> io::Result<()> {
-        let Self { verifier, terms, input, unwritten, over, detector: ear, .. } = self;
+        let Self { verifier, terms, stream, unwritten, over, detector: ear, .. } = self;
         // The server had nothing to read until now, so the wait counts from here.
         if unwritten.is_empty() {
             self.taken = Instant::now();
         }
         let mut act = |act: VerifierAction<'_>| match act {
             // A server that has stopped reading is sent nothing more.
-            VerifierAction::Say(line) if input.is_some() => {
+            VerifierAction::Say(line) if stream.input.is_some() => {
                 ear.note_sent(line);
                 unwritten.extend_from_slice(line);
                 unwritten.push(b'\n');
@@ -292,16 +250,5 @@ impl<'s, 't, 'a> VerifierConnection<'s, 't, 'a> {
             VerifierAction::Over => *over = true,
         };
         verifier.handle(terms.clock.now(), event, &mut act)
-    }
-
-    /// Stops sending to a server that does not read.
-    fn stop_sending(&mut self) {
-        self.input = None;
-        self.unwritten.clear();
-        self.wait_for_exit();
-    }
-
-    fn wait_for_exit(&mut self) {
-        self.deadline.get_or_insert_with(|| Instant::now() + LINGER);
     }
 }

@@ -1,109 +1,51 @@
 //! The messages of a client: lines on a pipe, or whole messages from a bridge.
 
-use tapegate_core::lines::{LineSplitter, OversizeMessage, StreamLine};
 use tapegate_core::relay::PermittedMessage;
 use tokio::sync::mpsc;
 
-use crate::port::StreamPort;
+use crate::port::{LineReader, ReceivedLine};
 
 /// Messages from a bridge that are sent together.
 pub(crate) type MessageGroup = Vec<PermittedMessage<'static>>;
 
 /// The input of an actor session.
 pub(super) enum ClientInput {
-    Pipe {
-        /// The client's output, until it has ended or is no longer read.
-        port: Option<StreamPort>,
-        lines: LineSplitter,
-    },
-    Bridge {
-        /// The bridge's messages, until it sends no more or is no longer read from.
-        queue: Option<mpsc::Receiver<MessageGroup>>,
-        group: std::vec::IntoIter<PermittedMessage<'static>>,
-        current: Option<PermittedMessage<'static>>,
-    },
+    Pipe(LineReader),
+    Bridge(BridgeInput),
 }
 
-/// A message of a client.
-pub(super) enum ClientLine<'a> {
-    /// A message, and whether its line has ended.
-    Message(&'a [u8], bool),
-    /// A message over the size limit.
-    Oversize(OversizeMessage),
+/// Messages from a bridge, which has checked their sizes.
+pub(super) struct BridgeInput {
+    queue: mpsc::Receiver<MessageGroup>,
+    group: std::vec::IntoIter<PermittedMessage<'static>>,
+    current: Option<PermittedMessage<'static>>,
 }
 
 impl ClientInput {
-    /// Lines of at most `line_bytes_max` bytes.
-    pub(super) fn pipe(port: StreamPort, line_bytes_max: usize) -> Self {
-        Self::Pipe { port: Some(port), lines: LineSplitter::new(line_bytes_max) }
+    pub(super) fn from_bridge(queue: mpsc::Receiver<MessageGroup>) -> Self {
+        Self::Bridge(BridgeInput { queue, group: Vec::new().into_iter(), current: None })
     }
 
-    /// Messages whose size the bridge has checked.
-    pub(super) fn bridge(queue: mpsc::Receiver<MessageGroup>) -> Self {
-        Self::Bridge { queue: Some(queue), group: Vec::new().into_iter(), current: None }
-    }
-
-    /// Whether more may follow.
-    pub(super) fn is_open(&self) -> bool {
+    /// Waits until there is more to take; false at the end.
+    pub(super) async fn read(&mut self) -> bool {
         match self {
-            Self::Pipe { port, .. } => port.is_some(),
-            Self::Bridge { queue, .. } => queue.is_some(),
-        }
-    }
-
-    /// Stops reading.
-    pub(super) fn close(&mut self) {
-        match self {
-            Self::Pipe { port, .. } => *port = None,
-            Self::Bridge { queue, .. } => *queue = None,
-        }
-    }
-
-    /// Waits until there is more to take, or the input has ended.
-    pub(super) async fn read(&mut self) {
-        let is_more = match self {
-            Self::Pipe { port: Some(port), lines } => {
-                // A hung-up terminal or socket reads as an error; treat it as end of input.
-                let count = port.read(lines.read_buffer()).await.unwrap_or(0);
-                lines.filled(count);
-                count > 0
+            Self::Pipe(reader) => reader.read().await,
+            Self::Bridge(input) => {
+                let group = input.queue.recv().await;
+                let is_more = group.is_some();
+                input.group = group.unwrap_or_default().into_iter();
+                is_more
             }
-            Self::Bridge { queue: Some(queue), group, .. } => match queue.recv().await {
-                Some(messages) => {
-                    *group = messages.into_iter();
-                    true
-                }
-                None => false,
-            },
-            Self::Pipe { port: None, .. } | Self::Bridge { queue: None, .. } => false,
-        };
-        if !is_more {
-            self.close();
         }
     }
 
-    /// Takes the next message that was read.
-    pub(super) fn next_line(&mut self) -> Option<ClientLine<'_>> {
+    /// Takes the next message that was read; once the input `is_over`, also an incomplete one.
+    pub(super) fn next_line(&mut self, is_over: bool) -> Option<ReceivedLine<'_>> {
         match self {
-            Self::Pipe { port, lines } => {
-                let mut cut = lines.next_line();
-                if cut.is_none() {
-                    lines.release();
-                    if port.is_none() {
-                        cut = lines.take_rest();
-                    }
-                }
-                Some(match cut? {
-                    StreamLine::Line(range) => ClientLine::Message(lines.bytes(range), true),
-                    StreamLine::Unterminated(range) => {
-                        ClientLine::Message(lines.bytes(range), false)
-                    }
-                    StreamLine::Oversize(message) => ClientLine::Oversize(message),
-                })
-            }
-            Self::Bridge { group, current, .. } => {
-                *current = group.next();
-                current.as_ref().map(|message| ClientLine::Message(message.bytes(), true))
+            Self::Pipe(reader) => reader.next_line(is_over),
+            Self::Bridge(input) => {
+                input.current = input.group.next();
+                input.current.as_ref().map(|message| ReceivedLine::Line(message.bytes(), true))
             }
         }
     }

@@ -7,9 +7,9 @@ use tapegate_core::time::Timestamp;
 
 use super::ActorHost;
 use super::client_end::{ClientEnd, OUT_BYTES_MAX};
-use super::client_input::ClientLine;
 use super::handler_calls::{ERRANDS_MAX, HandlerCalls};
 use super::outbox::LineOutbox;
+use crate::port::ReceivedLine;
 
 /// How much may be queued for a passthrough server before the actor gets no more events.
 const ASK_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -17,11 +17,11 @@ const ASK_BYTES_MAX: usize = 4 * 1024 * 1024;
 const ASK_BYTES_UTMOST: usize = 4 * ASK_BYTES_MAX;
 
 /// The actor's side of one session.
-pub(super) struct ClientIo<'d> {
+pub(super) struct ClientIo<C: ClientEnd> {
     pub(super) host: Rc<ActorHost>,
     number: ActorSessionId,
     /// Where output for the client goes.
-    pub(super) client: ClientEnd<'d>,
+    pub(super) client: C,
     /// Requests for the passthrough server.
     pub(super) ask: LineOutbox,
     /// Handler calls made for the actor.
@@ -30,8 +30,8 @@ pub(super) struct ClientIo<'d> {
     left: bool,
 }
 
-impl<'d> ClientIo<'d> {
-    pub(super) fn new(host: &Rc<ActorHost>, client: ClientEnd<'d>) -> Self {
+impl<C: ClientEnd> ClientIo<C> {
+    pub(super) fn new(host: &Rc<ActorHost>, client: C) -> Self {
         Self {
             host: Rc::clone(host),
             number: host.next_session_number(),
@@ -115,20 +115,20 @@ impl<'d> ClientIo<'d> {
     }
 
     /// Passes a client's message to the actor.
-    pub(super) fn receive(&mut self, at: Timestamp, line: ClientLine<'_>) {
+    pub(super) fn receive(&mut self, at: Timestamp, line: ReceivedLine<'_>) {
         // Recorded before the actor sees it, so that its answer comes later on the tape.
         self.client.record_received(at, &line);
         let bytes_max = self.host.options.message_bytes_max;
         match line {
-            ClientLine::Message(bytes, _) => self.feed(at, ActorEvent::Said(bytes)),
-            ClientLine::Oversize(message) => {
+            ReceivedLine::Line(bytes, _) => self.feed(at, ActorEvent::Said(bytes)),
+            ReceivedLine::Oversize(message) => {
                 self.feed(at, ActorEvent::TooLarge { message, bytes_max })
             }
         }
     }
 }
 
-impl Drop for ClientIo<'_> {
+impl<C: ClientEnd> Drop for ClientIo<C> {
     fn drop(&mut self) {
         // The actor may be borrowed by the code that panics.
         if std::thread::panicking() {

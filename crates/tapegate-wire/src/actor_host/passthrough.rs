@@ -4,19 +4,17 @@ use std::time::Duration;
 
 use tapegate_core::actor::ActorEvent;
 use tapegate_core::frame::error_reply;
-use tapegate_core::lines::{LineSplitter, OversizeMessage, StreamLine};
+use tapegate_core::lines::OversizeMessage;
 use tapegate_core::relay::CODE_TOO_LARGE;
 use tapegate_core::time::Timestamp;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
 
 use super::ActorHost;
+use super::client_end::ClientEnd;
 use super::client_io::ClientIo;
 use super::outbox::LineOutbox;
-use crate::child::ServerPipes;
-use crate::link::ServerLink;
-use crate::port::StreamPort;
-use crate::stdio::LINGER;
+use crate::link::{LinkEvent, LinkStream};
+use crate::port::ReceivedLine;
 
 /// The error when no passthrough server is configured.
 const NOBODY: &str = "there is no upstream server";
@@ -30,16 +28,9 @@ pub(super) struct PassthroughServers {
 
 /// A running server.
 struct PassthroughServer {
-    link: ServerLink,
-    /// Its input, until it stops reading.
-    input: Option<StreamPort>,
-    output: StreamPort,
-    lines: LineSplitter,
+    stream: LinkStream,
     /// Whether there may be lines not yet passed to the actor.
     unheard: bool,
-    /// When to stop reading its output even if it is open: the server has exited or stopped
-    /// reading.
-    deadline: Option<Instant>,
     /// Whether its output has ended.
     ended: bool,
     /// Why it has ended.
@@ -48,21 +39,18 @@ struct PassthroughServer {
 
 /// An event of the server.
 pub(super) enum PassthroughEvent {
-    /// It has written this many bytes; 0 means the end.
-    Read(usize),
-    /// It has read this many bytes of the actor's requests.
-    Wrote(usize),
-    /// It reads no more input.
-    Deaf,
-    /// Its process has exited.
-    Exited,
+    Link(LinkEvent),
     /// It has ended, for this reason.
     Gone(String),
 }
 
 impl PassthroughServers {
     /// Sends the actor's requests and passes on the answers, as far as possible without waiting.
-    pub(super) fn process_ready(&mut self, at: Timestamp, client_io: &mut ClientIo<'_>) {
+    pub(super) fn process_ready(
+        &mut self,
+        at: Timestamp,
+        client_io: &mut ClientIo<impl ClientEnd>,
+    ) {
         if client_io.ask.unwritten_bytes() > 0 && self.server.is_none() {
             match PassthroughServer::start(&client_io.host) {
                 Ok(server) => self.server = Some(server),
@@ -87,12 +75,13 @@ impl PassthroughServers {
             let grace = client_io.host.options.patience.grace;
             while self.leaving.try_join_next().is_some() {}
             // In the background, because the client does not wait for this server any longer.
-            self.leaving.spawn_local(async move { drop(server.close().shutdown(grace).await) });
+            self.leaving
+                .spawn_local(async move { drop(server.stream.close().shutdown(grace).await) });
         }
     }
 
     /// Whether there is work that can be done at once.
-    pub(super) fn is_due(&self, client_io: &ClientIo<'_>) -> bool {
+    pub(super) fn is_due(&self, client_io: &ClientIo<impl ClientEnd>) -> bool {
         match &self.server {
             Some(server) => server.unheard && client_io.can_receive_from_passthrough(),
             None => client_io.ask.unwritten_bytes() > 0,
@@ -115,17 +104,12 @@ impl PassthroughServers {
     pub(super) fn handle_event(&mut self, turn: PassthroughEvent, ask: &mut LineOutbox) {
         let Some(server) = &mut self.server else { return };
         match turn {
-            PassthroughEvent::Read(0) => server.ended = true,
-            PassthroughEvent::Read(count) => {
-                server.lines.filled(count);
-                server.unheard = true;
+            PassthroughEvent::Link(LinkEvent::Read(is_more)) => {
+                server.unheard |= is_more;
+                server.ended = !is_more;
             }
-            PassthroughEvent::Wrote(count) => ask.mark_written(count),
-            PassthroughEvent::Deaf => {
-                server.input = None;
-                server.wait_for_exit();
-            }
-            PassthroughEvent::Exited => server.wait_for_exit(),
+            PassthroughEvent::Link(LinkEvent::Wrote(count)) => ask.mark_written(count),
+            PassthroughEvent::Link(LinkEvent::Deaf) => {}
             PassthroughEvent::Gone(reason) => server.gone = Some(reason),
         }
     }
@@ -133,7 +117,7 @@ impl PassthroughServers {
     /// Ends the servers and cleans up.
     pub(super) async fn close(&mut self, grace: Duration) {
         if let Some(server) = self.server.take() {
-            server.close().shutdown(grace).await;
+            server.stream.close().shutdown(grace).await;
         }
         while self.leaving.join_next().await.is_some() {}
     }
@@ -142,60 +126,35 @@ impl PassthroughServers {
 impl PassthroughServer {
     fn start(host: &ActorHost) -> Result<Self, String> {
         let upstream = host.options.passthrough.as_ref().ok_or(NOBODY)?;
-        let link = ServerLink::open(upstream, &host.options.link());
-        let (link, ServerPipes { input, output }) = link.map_err(|error| error.to_string())?;
-        Ok(Self {
-            link,
-            input: Some(input),
-            output,
-            lines: LineSplitter::new(host.options.message_bytes_max),
-            unheard: false,
-            deadline: None,
-            ended: false,
-            gone: None,
-        })
+        let stream = LinkStream::open(upstream, &host.options.link());
+        let stream = stream.map_err(|error| error.to_string())?;
+        Ok(Self { stream, unheard: false, ended: false, gone: None })
     }
 
     /// Passes the server's output to the actor while there is room for the actor's reactions.
-    fn read_lines(&mut self, at: Timestamp, client_io: &mut ClientIo<'_>) {
-        loop {
-            if !client_io.can_receive_from_passthrough() {
-                return;
+    fn read_lines(&mut self, at: Timestamp, client_io: &mut ClientIo<impl ClientEnd>) {
+        while client_io.can_receive_from_passthrough() {
+            match self.stream.output.next_line(self.ended) {
+                Some(ReceivedLine::Line(bytes, _)) => client_io.feed(at, ActorEvent::Behind(bytes)),
+                Some(ReceivedLine::Oversize(message)) => refuse(at, message, client_io),
+                None => {
+                    self.unheard = false;
+                    return;
+                }
             }
-            let Some(cut) = self.lines.next_line() else { break };
-            self.feed_line(at, cut, client_io);
-        }
-        self.unheard = false;
-        self.lines.release();
-        if self.ended
-            && let Some(cut) = self.lines.take_rest()
-        {
-            self.feed_line(at, cut, client_io);
-        }
-    }
-
-    fn feed_line(&self, at: Timestamp, cut: StreamLine, client_io: &mut ClientIo<'_>) {
-        match cut {
-            StreamLine::Line(range) | StreamLine::Unterminated(range) => {
-                client_io.feed(at, ActorEvent::Behind(self.lines.bytes(range)));
-            }
-            StreamLine::Oversize(message) => refuse(at, message, client_io),
         }
     }
 
     /// Writes the actor's requests as far as possible without waiting.
     fn send(&mut self, ask: &mut LineOutbox) {
         ask.release();
-        while let Some(input) = &self.input
+        while let Some(input) = &self.stream.input
             && !ask.writable().is_empty()
         {
             match input.write_now(ask.writable()) {
                 Ok(0) => return,
                 Ok(count) => ask.mark_written(count),
-                Err(_) => {
-                    self.input = None;
-                    self.wait_for_exit();
-                }
+                Err(_) => self.stream.stop_writing(),
             }
         }
     }
@@ -203,41 +162,16 @@ impl PassthroughServer {
     async fn next_event(&mut self, ask: &LineOutbox, may_read: bool) -> PassthroughEvent {
         // Everything it wrote was read, so only the reason is left to find out.
         if self.ended {
-            return PassthroughEvent::Gone(self.link.end_reason().await);
+            return PassthroughEvent::Gone(self.stream.link.end_reason().await);
         }
-        let Self { link, input, output, lines, unheard, deadline, .. } = self;
         // Lines that wait for room stay in the buffer, and more must not be added.
-        let reads = may_read && !*unheard;
-        let write = async {
-            match input {
-                Some(input) => input.write(ask.writable()).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            count = async { output.read(lines.read_buffer()).await }, if reads => {
-                PassthroughEvent::Read(count.unwrap_or(0))
-            }
-            written = write, if !ask.writable().is_empty() => written.map_or(PassthroughEvent::Deaf, PassthroughEvent::Wrote),
-            () = link.exited(), if deadline.is_none() => PassthroughEvent::Exited,
-            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() && reads => {
-                PassthroughEvent::Read(0)
-            }
-        }
-    }
-
-    fn wait_for_exit(&mut self) {
-        self.deadline.get_or_insert_with(|| Instant::now() + LINGER);
-    }
-
-    /// Closes the pipes.
-    fn close(self) -> ServerLink {
-        self.link
+        let reads = may_read && !self.unheard;
+        PassthroughEvent::Link(self.stream.next_event(ask.writable(), reads).await)
     }
 }
 
 /// Refuses an oversized message: the side that waits for it, or for its answer, gets an error.
-fn refuse(at: Timestamp, message: OversizeMessage, client_io: &mut ClientIo<'_>) {
+fn refuse(at: Timestamp, message: OversizeMessage, client_io: &mut ClientIo<impl ClientEnd>) {
     let Some(id) = &message.envelope.id else { return };
     let (bytes, bytes_max) = (message.bytes_total, client_io.host.options.message_bytes_max);
     let message_text = format!(

@@ -9,13 +9,12 @@ use tapegate_core::tape::{Provenance, RecordError, TOO_LARGE};
 use tapegate_core::time::Timestamp;
 use tokio::time::{Instant, sleep_until};
 
-use super::client_end::OUT_BYTES_MAX;
-use super::client_input::ClientLine;
+use super::client_end::{ClientEnd, OUT_BYTES_MAX};
 use super::client_read_wait::ClientReadWait;
 use super::notification::is_notification;
 use super::outbox::LineOutbox;
 use super::raw_piece::TapedBytes;
-use crate::port::StreamPort;
+use crate::port::{ReceivedLine, StreamPort};
 use crate::recorded_session::RecordedSession;
 use crate::stdio::{EndCause, collect_answered_ids};
 
@@ -56,157 +55,19 @@ impl<'d> PipeClient<'d> {
         }
     }
 
-    pub(super) fn add_message(
-        &mut self,
-        at: Timestamp,
-        parts: &[&[u8]],
-        provenance: Option<Provenance>,
-    ) {
-        // The client sees both as one line; the tape shows where the first was cut.
-        self.record_raw_line(at, false);
-        let bytes = self.out.add(parts);
-        let notifies = is_notification(bytes);
-        if let Some(session) = &mut self.session {
-            let (lane, from, terminated, resumed) = (Lane::ONLY, Side::Server, true, false);
-            let frame = &session.read(bytes);
-            let event = match provenance {
-                Some(provenance) => RelayEvent::Played { lane, from, frame, resumed, provenance },
-                None => RelayEvent::Received { lane, from, frame, terminated },
-            };
-            session.feed(at, event, &mut |_| ());
-        }
-        self.out.mark_notification(notifies);
-    }
-
-    pub(super) fn add_piece(&mut self, at: Timestamp, bytes: &[u8], ends: bool) {
-        self.out.add_raw(bytes, ends);
-        self.raw.get_or_insert_default().add(bytes, self.taped_bytes_max);
-        if ends {
-            self.record_raw_line(at, true);
-        }
-    }
-
     /// Records what was sent of a line in pieces, and forgets it.
     fn record_raw_line(&mut self, at: Timestamp, terminated: bool) {
         let raw = self.raw.take().unwrap_or_default();
         let (bytes, lane, from) = (raw.bytes(), Lane::ONLY, Side::Server);
         if let Some(session) = self.session.as_mut().filter(|_| !bytes.is_empty()) {
             let frame = &session.read(bytes);
-            session.feed(at, RelayEvent::Received { lane, from, frame, terminated }, &mut |_| ());
+            let event = RelayEvent::Received { lane, from, frame, terminated };
+            session.feed(at, event, &mut |_| ());
         }
     }
 
-    /// Records a message of the client.
-    pub(super) fn record_received(&mut self, at: Timestamp, line: &ClientLine<'_>) {
-        let Some(session) = &mut self.session else { return };
-        let (lane, from) = (Lane::ONLY, Side::Client);
-        let frame;
-        let event = match line {
-            ClientLine::Message(bytes, terminated) => {
-                frame = session.read(bytes);
-                RelayEvent::Received { lane, from, frame: &frame, terminated: *terminated }
-            }
-            // The actor answers, so the relay is not asked to.
-            ClientLine::Oversize(message) => RelayEvent::Marked {
-                lane,
-                from,
-                bytes: &message.head,
-                reason: TOO_LARGE,
-                delivered: true,
-            },
-        };
-        session.feed(at, event, &mut |_| ());
-    }
-
-    pub(super) fn stop_recording(&mut self) {
-        self.session = None;
-    }
-
-    pub(super) fn unwritten_bytes(&self) -> usize {
-        self.out.unwritten_bytes()
-    }
-
-    pub(super) fn has_room(&self) -> bool {
-        let bytes_max = if self.is_mid_line() { RAW_BYTES_MAX } else { OUT_BYTES_MAX };
-        self.out.unwritten_bytes() < bytes_max
-    }
-
-    /// Whether a line was begun but not ended.
-    pub(super) fn is_mid_line(&self) -> bool {
-        self.raw.is_some()
-    }
-
-    pub(super) fn is_gone(&self) -> bool {
-        self.gone
-    }
-
-    pub(super) fn check_hangup(&mut self) {
-        self.gone |= self.port.has_hung_up();
-    }
-
-    /// Discards everything that was not written.
-    pub(super) fn discard_unwritten(&mut self) {
-        self.out.clear();
-    }
-
-    /// Whether output should be written even though there is more input, so that a burst of requests
-    /// does not gather all answers in memory.
-    pub(super) fn should_write(&self) -> bool {
-        self.out.unwritten_bytes() >= WRITE_BYTES || self.is_mid_line()
-    }
-
-    /// Commits the recorded output, and writes it as far as possible without waiting.
-    pub(super) fn send(&mut self) -> Result<(), RecordError> {
-        if let Some(session) = &mut self.session {
-            // On an error nothing is released, so nothing is sent that is not recorded (invariant
-            // 4).
-            session.commit()?;
-        }
-        self.out.release();
-        // Lines of different kinds must be read apart (see `outbox`), so a held line may end the
-        // loop.
-        while !self.gone
-            && self.read_wait.release_if_read(&mut self.out, &self.port)
-            && self.has_writable()
-        {
-            match self.port.write_now(self.out.writable()) {
-                Ok(0) => return Ok(()),
-                Ok(count) => self.out.mark_written(count),
-                Err(_) => self.gone = true,
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn has_writable(&self) -> bool {
+    fn has_writable(&self) -> bool {
         !self.out.writable().is_empty()
-    }
-
-    /// Writes once the client reads.
-    pub(super) async fn write(&mut self) {
-        match self.port.write(self.out.writable()).await {
-            Ok(count) => self.out.mark_written(count),
-            Err(_) => self.gone = true,
-        }
-    }
-
-    pub(super) fn next_check(&self) -> Option<Instant> {
-        self.read_wait.next_check()
-    }
-
-    /// Ends the recording of a line in pieces, and writes the rest of the output.
-    pub(super) async fn finish(&mut self, at: Timestamp, cause: &EndCause, time: Duration) {
-        // First, so that the tape is complete before anything is waited for.
-        self.record_raw_line(at, false);
-        if let Some(session) = &mut self.session {
-            // If the tape has failed, the session has ended already.
-            session.commit().ok();
-        }
-        if let EndCause::Tape(_) = cause {
-            self.fail_unanswered(at, &cause.client_message());
-        }
-        // Give up on a client that does not read.
-        tokio::time::timeout(time, self.write_all()).await.ok();
     }
 
     /// Answers with an error every request left unanswered because the tape has failed.
@@ -239,10 +100,149 @@ impl<'d> PipeClient<'d> {
             if !self.read_wait.release_if_read(&mut self.out, &self.port) {
                 sleep_until(self.next_check().unwrap_or_else(Instant::now)).await;
             } else if self.has_writable() {
-                self.write().await;
+                self.progress().await;
             } else {
                 return;
             }
         }
+    }
+}
+
+impl ClientEnd for PipeClient<'_> {
+    fn add_message(
+        &mut self,
+        at: Timestamp,
+        _about: Option<&[u8]>,
+        parts: &[&[u8]],
+        provenance: Option<Provenance>,
+    ) {
+        // The client sees both as one line; the tape shows where the first was cut.
+        self.record_raw_line(at, false);
+        let bytes = self.out.add(parts);
+        let notifies = is_notification(bytes);
+        if let Some(session) = &mut self.session {
+            let (lane, from, terminated, resumed) = (Lane::ONLY, Side::Server, true, false);
+            let frame = &session.read(bytes);
+            let event = match provenance {
+                Some(provenance) => RelayEvent::Played { lane, from, frame, resumed, provenance },
+                None => RelayEvent::Received { lane, from, frame, terminated },
+            };
+            session.feed(at, event, &mut |_| ());
+        }
+        self.out.mark_notification(notifies);
+    }
+
+    fn add_piece(&mut self, at: Timestamp, _about: Option<&[u8]>, bytes: &[u8], ends: bool) {
+        self.out.add_raw(bytes, ends);
+        self.raw.get_or_insert_default().add(bytes, self.taped_bytes_max);
+        if ends {
+            self.record_raw_line(at, true);
+        }
+    }
+
+    fn disconnect(&mut self, _about: Option<&[u8]>, abrupt: bool) -> bool {
+        if abrupt {
+            self.out.clear();
+        }
+        true
+    }
+
+    fn record_received(&mut self, at: Timestamp, line: &ReceivedLine<'_>) {
+        let Some(session) = &mut self.session else { return };
+        let (lane, from) = (Lane::ONLY, Side::Client);
+        let frame;
+        let event = match line {
+            ReceivedLine::Line(bytes, terminated) => {
+                frame = session.read(bytes);
+                RelayEvent::Received { lane, from, frame: &frame, terminated: *terminated }
+            }
+            // The actor answers, so the relay is not asked to.
+            ReceivedLine::Oversize(message) => {
+                let (bytes, reason, delivered) = (&message.head[..], TOO_LARGE, true);
+                RelayEvent::Marked { lane, from, bytes, reason, delivered }
+            }
+        };
+        session.feed(at, event, &mut |_| ());
+    }
+
+    fn unread_bytes(&self) -> usize {
+        self.out.unwritten_bytes()
+    }
+
+    fn has_room(&self) -> bool {
+        let bytes_max = if self.raw.is_some() { RAW_BYTES_MAX } else { OUT_BYTES_MAX };
+        self.out.unwritten_bytes() < bytes_max
+    }
+
+    fn blocks_input(&self) -> bool {
+        self.raw.is_some() && self.out.unwritten_bytes() > 0
+    }
+
+    fn send(&mut self, urgent: bool) -> Result<(), RecordError> {
+        // A burst of requests must not gather all answers in memory.
+        let is_much = self.out.unwritten_bytes() >= WRITE_BYTES || self.raw.is_some();
+        if !urgent && !is_much {
+            return Ok(());
+        }
+        if let Some(session) = &mut self.session {
+            // On an error nothing is released, so nothing is sent that is not recorded (invariant
+            // 4).
+            session.commit()?;
+        }
+        self.out.release();
+        // Lines of different kinds must be read apart (see `outbox`), so a held line may end the
+        // loop.
+        while !self.gone
+            && self.read_wait.release_if_read(&mut self.out, &self.port)
+            && self.has_writable()
+        {
+            match self.port.write_now(self.out.writable()) {
+                Ok(0) => return Ok(()),
+                Ok(count) => self.out.mark_written(count),
+                Err(_) => self.gone = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn can_progress(&self) -> bool {
+        self.has_writable()
+    }
+
+    async fn progress(&mut self) {
+        match self.port.write(self.out.writable()).await {
+            Ok(count) => self.out.mark_written(count),
+            Err(_) => self.gone = true,
+        }
+    }
+
+    fn next_check(&self) -> Option<Instant> {
+        self.read_wait.next_check()
+    }
+
+    fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    fn check_hangup(&mut self) {
+        self.gone |= self.port.has_hung_up();
+    }
+
+    async fn finish(&mut self, at: Timestamp, cause: &EndCause, time: Duration) {
+        // First, so that the tape is complete before anything is waited for.
+        self.record_raw_line(at, false);
+        if let Some(session) = &mut self.session {
+            // If the tape has failed, the session has ended already.
+            session.commit().ok();
+        }
+        if let EndCause::Tape(_) = cause {
+            self.fail_unanswered(at, &cause.client_message());
+        }
+        // Give up on a client that does not read.
+        tokio::time::timeout(time, self.write_all()).await.ok();
+    }
+
+    fn close(&mut self) {
+        self.session = None;
     }
 }

@@ -12,51 +12,40 @@ use super::client_end::ClientEnd;
 use super::client_input::ClientInput;
 use super::client_io::ClientIo;
 use super::passthrough::PassthroughServers;
-use super::pipe_client::PipeClient;
-use crate::recorded_session::RecordedSession;
-use crate::stdio::{ClientPorts, EndCause, LAST_WORDS, LOOK_ROUND};
+use crate::stdio::{EndCause, LAST_WORDS, LOOK_ROUND};
 
 /// How often the actor is woken before other events are handled.
 const WAKES_MAX: usize = 64;
 
 /// One client's session with the actor.
-pub(super) struct ActorSession<'d> {
-    client_io: ClientIo<'d>,
+pub(super) struct ActorSession<C: ClientEnd> {
+    client_io: ClientIo<C>,
     passthrough: PassthroughServers,
-    input: ClientInput,
+    /// The client's output; `None` once it is no longer read.
+    input: Option<ClientInput>,
+    /// Whether the client's output has ended.
+    input_ended: bool,
     /// Whether there may be messages not yet passed to the actor.
     unheard: bool,
     /// Whether the actor knows that the client's output has ended.
     left: bool,
 }
 
-impl<'d> ActorSession<'d> {
+impl<C: ClientEnd> ActorSession<C> {
     /// Starts a session for a client. The actor learns of its end when the session is dropped.
-    pub(super) fn open(host: &Rc<ActorHost>, input: ClientInput, client: ClientEnd<'d>) -> Self {
+    pub(super) fn open(host: &Rc<ActorHost>, input: ClientInput, client: C) -> Self {
         Self {
             client_io: ClientIo::new(host, client),
             passthrough: PassthroughServers::default(),
-            input,
+            input: Some(input),
+            input_ended: false,
             unheard: false,
             left: false,
         }
     }
 
-    /// A session for a client on pipes.
-    pub(super) fn on_pipes(
-        host: &Rc<ActorHost>,
-        client: ClientPorts,
-        session: Option<&'d mut RecordedSession>,
-    ) -> Self {
-        let bytes_max = host.options.message_bytes_max;
-        let pipe = PipeClient::new(client.output, session, bytes_max);
-        let input = ClientInput::pipe(client.input, bytes_max);
-        Self::open(host, input, ClientEnd::Pipe(Box::new(pipe)))
-    }
-
     /// Serves the client until it has left or the actor wants to end.
-    pub(super) async fn run(&mut self) -> EndCause {
-        let (shared, streams) = self.client_io.client.sharing();
+    pub(super) async fn run(&mut self, shared: bool, streams: bool) -> EndCause {
         self.client_io.feed(self.client_io.now(), ActorEvent::Taken { shared, streams });
         loop {
             if let Err(error) = self.process_ready() {
@@ -119,15 +108,17 @@ impl<'d> ActorSession<'d> {
 
     /// Passes the client's messages to the actor while there is room for answers.
     fn read_client(&mut self, at: Timestamp) -> Result<(), RecordError> {
-        while !self.is_stopping() {
+        while !self.is_stopping()
+            && let Some(input) = &mut self.input
+        {
             self.client_io.client.send(false)?;
             self.unheard = !self.client_io.can_receive();
             if self.unheard || self.client_io.client.is_gone() {
                 return Ok(());
             }
-            let Some(line) = self.input.next_line() else {
+            let Some(line) = input.next_line(self.input_ended) else {
                 // All is read, so the actor may learn that nothing more follows.
-                if !self.input.is_open() && !self.left {
+                if self.input_ended && !self.left {
                     self.left = true;
                     self.client_io.feed(at, ActorEvent::Left);
                 }
@@ -145,7 +136,7 @@ impl<'d> ActorSession<'d> {
         }
         if let Some(deadline) = self.client_io.host.stop.get() {
             // Nothing more is read, but what the actor has begun is finished within its time.
-            self.input.close();
+            self.input = None;
             let over = !self.client_io.is_busy() || deadline <= Instant::now();
             return over.then_some(EndCause::Actor);
         }
@@ -168,13 +159,20 @@ impl<'d> ActorSession<'d> {
     async fn wait(&mut self) {
         let host = Rc::clone(&self.client_io.host);
         // A client that does not read is not read from (invariant 6).
-        let reads = self.input.is_open() && !self.unheard && self.client_io.can_receive();
+        let is_open = self.input.is_some() && !self.input_ended;
+        let reads = is_open && !self.unheard && self.client_io.can_receive();
         let alarm = self.next_deadline(!reads);
         let has_room = self.client_io.has_room();
         let reads_behind = self.client_io.can_receive_from_passthrough();
-        let Self { client_io, passthrough: behind, input, .. } = self;
+        let Self { client_io, passthrough: behind, input, input_ended, .. } = self;
+        let read = async {
+            match input {
+                Some(input) => input.read().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            () = input.read(), if reads => {}
+            is_more = read, if reads => *input_ended = !is_more,
             () = client_io.client.progress(), if client_io.client.can_progress() => {}
             turn = behind.next_event(&client_io.ask, reads_behind) => behind.handle_event(turn, &mut client_io.ask),
             // Without room, the handler's result waits, because the actor's reaction may be large.

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::ActorHost;
 use super::bridge_channel::{self, OutputReceiver};
-use super::client_end::{BridgeClient, ClientEnd};
+use super::bridge_client::BridgeClient;
 use super::client_input::{ClientInput, MessageGroup};
 use super::session::ActorSession;
 
@@ -39,9 +39,9 @@ impl ActorHost {
         let client = BridgeClient { output, shared, streams, discard_grace };
         let host = Rc::clone(self);
         let task = tokio::task::spawn_local(async move {
-            let input = ClientInput::bridge(queue);
-            let mut session = ActorSession::open(&host, input, ClientEnd::Bridge(client));
-            let cause = session.run().await;
+            let input = ClientInput::from_bridge(queue);
+            let mut session = ActorSession::open(&host, input, client);
+            let cause = session.run(shared, streams).await;
             session.close(&cause).await;
         });
         (ActorSessionHandle { host: Rc::clone(self), task, unheard }, receiver)

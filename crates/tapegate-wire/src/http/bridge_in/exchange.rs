@@ -44,9 +44,8 @@ pub(super) struct PostExchange {
     batch: bool,
     unanswered: Cell<usize>,
     answers: RefCell<Vec<PermittedMessage<'static>>>,
+    /// The events of its reply, or its body if that is sent in pieces.
     stream: RefCell<Option<Rc<ClientStream>>>,
-    /// The body sent in pieces, if it is answered that way.
-    body: RefCell<Option<Rc<ClientStream>>>,
     /// The answer that is being sent in pieces.
     pub(super) raw: RefCell<Option<RawAnswer>>,
     /// The handle of its connection, if its client shares the server.
@@ -82,7 +81,6 @@ impl PostExchange {
             unanswered: Cell::new(requests),
             answers: RefCell::default(),
             stream: RefCell::default(),
-            body: RefCell::default(),
             raw: RefCell::default(),
             client_connection: RefCell::default(),
             notify: Notify::new(),
@@ -96,7 +94,7 @@ impl PostExchange {
 
     /// Whether messages other than answers can be sent here.
     pub(super) fn accepts_notifications(&self) -> bool {
-        let has_body = self.body.borrow().is_some();
+        let has_body = self.stream().is_some_and(|stream| stream.is_body());
         self.accepts_events && !has_body && !self.gone.get() && !self.is_answered()
     }
 
@@ -104,9 +102,14 @@ impl PostExchange {
         self.unanswered.get() == 0
     }
 
-    /// The stream, if one was opened.
+    /// The stream or the body sent in pieces, if one was opened.
     pub(super) fn stream(&self) -> Option<Rc<ClientStream>> {
         self.stream.borrow().clone()
+    }
+
+    /// The stream of events, if one was opened.
+    pub(super) fn event_stream(&self) -> Option<Rc<ClientStream>> {
+        self.stream().filter(|stream| !stream.is_body())
     }
 
     /// The stream of this exchange, opened with `open` if necessary.
@@ -127,36 +130,24 @@ impl PostExchange {
         stream
     }
 
-    /// The body sent in pieces, if it is answered that way.
-    pub(super) fn body(&self) -> Option<Rc<ClientStream>> {
-        self.body.borrow().clone()
-    }
-
     /// Where pieces of its answer go: its stream, or a separate body. `None` if the pieces must be
     /// joined first because other answers share the body.
     pub(super) fn raw_stream_or_open(
         &self,
         open: impl FnOnce() -> Rc<ClientStream>,
     ) -> Option<Rc<ClientStream>> {
-        if let Some(stream) = self.stream().or_else(|| self.body()) {
-            return Some(stream);
+        match self.stream() {
+            None if self.batch || self.gone.get() => None,
+            None => Some(self.stream_or_open(open)),
+            stream => stream,
         }
-        if self.batch || self.gone.get() {
-            return None;
-        }
-        let body = open();
-        *self.body.borrow_mut() = Some(Rc::clone(&body));
-        self.notify.notify_one();
-        Some(body)
     }
 
     /// Notes that the last piece of an answer has been sent.
     pub(super) fn finish_raw_answer(&self) {
         self.unanswered.set(self.unanswered.get().saturating_sub(1));
-        if self.is_answered()
-            && let Some(stream) = self.stream().or_else(|| self.body())
-        {
-            stream.finish();
+        if self.is_answered() {
+            self.stream.borrow().iter().for_each(|stream| stream.finish());
         }
         self.notify.notify_one();
     }
@@ -182,6 +173,11 @@ impl PostExchange {
         self.failed.set(self.failed.get() || error);
         self.unanswered.set(self.unanswered.get().saturating_sub(1));
         match &*self.stream.borrow() {
+            Some(body) if body.is_body() => {
+                // A body already begun cannot be replaced, so it is broken off.
+                body.disconnect();
+                return Err(message);
+            }
             Some(stream) => {
                 stream.push(message);
                 if self.is_answered() {
@@ -191,11 +187,6 @@ impl PostExchange {
             // Without a stream, the client has no event id to resume from, so the answer cannot be
             // kept for it.
             None if self.gone.get() => return Err(message),
-            None if self.body.borrow().is_some() => {
-                // A body already begun cannot be replaced, so it is broken off.
-                self.body.borrow().iter().for_each(|body| body.disconnect());
-                return Err(message);
-            }
             None => self.answers.borrow_mut().push(message),
         }
         self.notify.notify_one();
@@ -219,8 +210,7 @@ impl PostExchange {
 
     /// Waits until the POST can be answered: with a stream, a body in pieces, or all answers.
     pub(super) async fn ready(&self) {
-        let has_begun = || self.stream.borrow().is_some() || self.body.borrow().is_some();
-        while !has_begun() && !self.is_answered() {
+        while self.stream.borrow().is_none() && !self.is_answered() {
             self.notify.notified().await;
         }
     }

@@ -15,38 +15,14 @@ use super::exchange::PostExchange;
 use super::server_connection::ServerConnection;
 use crate::http::shared_session::{HoldUpdate, HoldWaiter};
 
-/// The held calls of a server connection, by sequence number.
-#[derive(Default)]
-pub(super) struct HeldCalls {
-    count: u64,
-    calls: BTreeMap<u64, HeldCall>,
-}
+/// The held calls of a server connection.
+pub(super) type HeldCalls = BTreeMap<HoldId, HeldCall>;
 
-struct HeldCall {
-    lane: Lane,
+pub(super) struct HeldCall {
+    pub(super) lane: Lane,
     /// The waiting exchange; `None` where all answers go to one stream.
     exchange: Option<Rc<PostExchange>>,
     _waiting: HoldWaiter,
-}
-
-impl HeldCalls {
-    pub(super) fn is_empty(&self) -> bool {
-        self.calls.is_empty()
-    }
-
-    /// The lanes that have held calls.
-    pub(super) fn lanes(&self) -> Vec<Lane> {
-        self.calls.values().map(|call| call.lane).collect()
-    }
-
-    /// Removes the call of an exchange.
-    fn take(&mut self, exchange: &PostExchange) -> Option<HeldCall> {
-        let is_it = |call: &HeldCall| {
-            call.exchange.as_ref().is_some_and(|one| one.number == exchange.number)
-        };
-        let number = self.calls.iter().find(|(_, call)| is_it(call)).map(|(number, _)| *number)?;
-        self.calls.remove(&number)
-    }
 }
 
 impl ServerConnection {
@@ -57,22 +33,17 @@ impl ServerConnection {
         hold_id: HoldId,
         exchange: Option<&Rc<PostExchange>>,
     ) {
-        let number = {
-            let mut held = self.held.borrow_mut();
-            held.count += 1;
-            held.count
-        };
         let (connection, whose) = (Rc::downgrade(self), exchange.cloned());
         let waiting = self.session.wait(hold_id, move |word| {
             let Some(connection) = connection.upgrade() else { return };
             if !matches!(word, HoldUpdate::Tell(_)) {
-                let done = connection.held.borrow_mut().calls.remove(&number);
+                let done = connection.held.borrow_mut().remove(&hold_id);
                 drop(done);
             }
             connection.handle_hold_update(lane, whose.as_ref(), word);
         });
         let call = HeldCall { lane, exchange: exchange.cloned(), _waiting: waiting };
-        self.held.borrow_mut().calls.insert(number, call);
+        self.held.borrow_mut().insert(hold_id, call);
     }
 
     /// Acts on an update about a held call.
@@ -127,7 +98,12 @@ impl ServerConnection {
 
     /// Cancels the held call of an exchange whose connection is gone.
     pub(super) fn withdraw_held(&self, exchange: &PostExchange) {
-        let call = self.held.borrow_mut().take(exchange);
+        let is_it = |call: &HeldCall| {
+            call.exchange.as_ref().is_some_and(|one| one.number == exchange.number)
+        };
+        let hold_id = self.held.borrow().iter().find(|(_, call)| is_it(call)).map(|(id, _)| *id);
+        // Dropped after the borrow, because that may end the call.
+        let call = hold_id.and_then(|hold_id| self.held.borrow_mut().remove(&hold_id));
         drop(call);
     }
 }

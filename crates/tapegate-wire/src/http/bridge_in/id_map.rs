@@ -284,7 +284,8 @@ impl IdMap {
 
     /// The open exchange whose stream has this number.
     pub(super) fn with_stream(&self, number: u64) -> Option<(Rc<PostExchange>, Rc<ClientStream>)> {
-        let streams = self.open.values().filter_map(|one| Some((Rc::clone(one), one.stream()?)));
+        let streams =
+            self.open.values().filter_map(|one| Some((Rc::clone(one), one.event_stream()?)));
         streams.into_iter().find(|(_, stream)| stream.number() == number)
     }
 

@@ -179,15 +179,16 @@ async fn wait(watch: ExchangeGuard, frame: &Frame<'_>) -> Result<Response<ReplyB
     let by_stream = connection.by_stream && exchange.knows_streams;
     let patience = if by_stream && !watch.opens { PROMPT } else { KEEP_ALIVE };
     let late = tokio::time::timeout(patience, exchange.ready()).await.is_err();
-    if exchange.accepts_events && (late || by_stream) && exchange.body().is_none() {
+    let has_body = exchange.stream().is_some_and(|stream| stream.is_body());
+    if exchange.accepts_events && (late || by_stream) && !has_body {
         // A client may mistake a long silence for a broken connection.
         exchange.send_priming_event(&connection.stream_of(&exchange));
     }
     exchange.ready().await;
-    if let Some(body) = exchange.body() {
-        return Ok(streamed_json_reply(ReplyBody::stream(body.attach(Some(Box::new(watch))))));
-    }
     Ok(match exchange.stream() {
+        Some(body) if body.is_body() => {
+            streamed_json_reply(ReplyBody::stream(body.attach(Some(Box::new(watch)))))
+        }
         Some(stream) => match stream.take_if_complete() {
             Some(whole) => headers::events(ReplyBody::from_whole(whole)),
             None => headers::events(ReplyBody::stream(stream.attach(Some(Box::new(watch))))),

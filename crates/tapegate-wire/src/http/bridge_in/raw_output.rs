@@ -13,7 +13,6 @@ use tapegate_core::tape::TOO_LARGE;
 
 use super::exchange::PostExchange;
 use super::server_connection::{ConnectionKind, ServerConnection};
-use super::server_output::{LAG, STALL};
 use super::stream::ClientStream;
 use crate::actor_host::raw_piece::{ActorPiece, IdRename, TapedBytes};
 use crate::http::SessionStoppedError;
@@ -86,10 +85,10 @@ impl ServerConnection {
             return Ok(());
         }
         let kept = exchange.raw.take().map(|raw| raw.taped_bytes).unwrap_or_default();
-        let whole = self.record_raw_answer(exchange, id, &kept)?;
+        // Read before the request is closed, because closing it forgets the client's id.
         let theirs =
-            // Read before the request is closed, because closing it forgets the client's id.
             self.id_map.borrow().client_id_of(id).map(|(_, theirs)| theirs).unwrap_or_default();
+        let whole = self.record_raw_answer(exchange, &theirs, &kept)?;
         self.id_map.borrow_mut().close_server_request(id);
         match (stream, whole) {
             (Some(_), _) => exchange.finish_raw_answer(),
@@ -160,16 +159,8 @@ impl ServerConnection {
         piece: &ActorPiece,
         ends: bool,
     ) {
-        let in_time = match self.kind {
-            ConnectionKind::Shared => stream.has_room() || stream.wait_for_reader(LAG).await,
-            ConnectionKind::Session | ConnectionKind::Old => stream.wait_for_room(STALL).await,
-        };
-        if !in_time {
-            stream.disconnect();
+        if !self.wait_for_client(stream).await {
             exchange.into_iter().for_each(|exchange| self.connection_lost(exchange));
-            if self.kind == ConnectionKind::Old {
-                self.request_end("the client does not read its stream", Duration::ZERO);
-            }
         }
         stream.push_piece(piece, ends);
     }
@@ -178,7 +169,7 @@ impl ServerConnection {
     fn record_raw_answer(
         &self,
         exchange: &PostExchange,
-        id: &[u8],
+        client_id: &[u8],
         taped_bytes: &TapedBytes,
     ) -> Result<Option<PermittedMessage<'static>>, SessionStoppedError> {
         let whole = self.record_raw(exchange.lane, taped_bytes)?;
@@ -189,9 +180,8 @@ impl ServerConnection {
         {
             return Ok(whole);
         }
-        let theirs =
-            self.id_map.borrow().client_id_of(id).map(|(_, theirs)| theirs).unwrap_or_default();
-        let (lane, asker, ids) = (exchange.lane, Side::Client, Some(&[theirs][..]));
+        let ids = [client_id.to_vec()];
+        let (lane, asker, ids) = (exchange.lane, Side::Client, Some(&ids[..]));
         self.session.feed_and_commit(RelayEvent::Dismissed { lane, asker, ids, reason: None })?;
         Ok(whole)
     }

@@ -58,13 +58,13 @@ pub(super) struct ServerConnection {
     /// Whether a body with an id that is not a JSON-RPC message gets an error. A process decides for
     /// itself what to answer.
     pub(super) refuses_malformed: bool,
+    /// The server's input; `None` once the connection has ended.
     pub(super) input: RefCell<Option<mpsc::Sender<MessageGroup>>>,
     /// Permits for our own messages that the server has not read yet.
     owed: Arc<Semaphore>,
     exchanges: Cell<u64>,
     pub(super) streams: Cell<u64>,
     used: Cell<Instant>,
-    pub(super) ended: Cell<bool>,
     pub(super) end: RefCell<Option<ConnectionEnd>>,
     pub(super) end_asked: Notify,
     /// The handles of its clients' connections.
@@ -139,7 +139,6 @@ impl ServerConnection {
             exchanges: Cell::new(0),
             streams: Cell::new(0),
             used: Cell::new(Instant::now()),
-            ended: Cell::new(false),
             end: RefCell::default(),
             end_asked: Notify::new(),
             client_connections: RefCell::default(),
@@ -151,7 +150,7 @@ impl ServerConnection {
     }
 
     pub(super) fn is_ended(&self) -> bool {
-        self.ended.get()
+        self.input.borrow().is_none()
     }
 
     /// When it was last used, or `None` while it is in use.

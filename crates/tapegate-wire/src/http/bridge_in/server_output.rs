@@ -20,14 +20,15 @@ use super::stream::ClientStream;
 use crate::actor_host::ActorOutput;
 use crate::http::SessionStoppedError;
 use crate::http::shared_session::GateResult;
-use crate::recorded_session::{Disposition, OutgoingMessage};
+use crate::port::ReceivedLine;
+use crate::recorded_session::Disposition;
 use crate::stdio::{LINGER, SERVER_ENDED, ShutdownTimeouts};
 use tapegate_core::json::JsonEdits;
 
 /// How long a session's only reader may stall before its connection is dropped.
-pub(super) const STALL: Duration = Duration::from_secs(10);
+const STALL: Duration = Duration::from_secs(10);
 /// How long a client that shares its server may lag while the other clients wait.
-pub(super) const LAG: Duration = Duration::from_millis(500);
+const LAG: Duration = Duration::from_millis(500);
 
 /// Reads from a server until it ends or is asked to end, then shuts it down and cleans up.
 pub(super) async fn run(
@@ -131,12 +132,12 @@ struct ReceivedMessage<'a> {
 impl ServerConnection {
     async fn process(&self, output: ServerOutput<'_>) -> Result<(), SessionStoppedError> {
         let output = match output {
-            ServerOutput::Line(bytes, terminated) => {
+            ServerOutput::Process(ReceivedLine::Line(bytes, terminated)) => {
                 let (about, provenance) = (None, Provenance::default());
                 let message = ReceivedMessage { about, bytes, terminated, provenance };
                 return self.receive(message).await;
             }
-            ServerOutput::Oversize(message) => return self.refuse(message),
+            ServerOutput::Process(ReceivedLine::Oversize(message)) => return self.refuse(message),
             ServerOutput::Actor(output) => output,
         };
         match output {
@@ -195,22 +196,30 @@ impl ServerConnection {
             Err(stopped) => {
                 // Routing has removed these requests from the id map, so closing would not answer
                 // them.
-                self.answer_unsent(frame, places);
+                let reason = stopped.to_string();
+                let envelopes = envelopes(frame);
+                let ids = envelopes.iter().filter_map(answered_id);
+                let errors = ids.map(|id| OwnMessage::error(id, CODE_GONE, &reason).into());
+                self.answer_instead(frame, places, errors.collect(), &reason);
                 return Err(stopped);
             }
         };
-        let Disposition::Forward(message) = disposition else {
-            self.answer_refused(frame, places, outgoing);
+        let parts = match &disposition {
+            Disposition::Forward(message) => {
+                let mut parts = message.elements();
+                // Only envelopes were routed, so other elements have no place in the list.
+                parts.retain(|(frame, _)| frame.envelope().is_some());
+                // If some were taken out, the rest can no longer be matched to its recipients.
+                Some(parts).filter(|parts| parts.len() == places.len())
+            }
+            Disposition::Refuse(()) | Disposition::Hold(_) => None,
+        };
+        let Some(parts) = parts else {
+            let to_client = self.send_server_part(outgoing);
+            let reason = "the server's answer was refused";
+            self.answer_instead(frame, places, to_client, reason);
             return Ok(());
         };
-        let mut parts = message.elements();
-        // Only envelopes were routed, so other elements have no place in the list.
-        parts.retain(|(frame, _)| frame.envelope().is_some());
-        if parts.len() != places.len() {
-            // The rest can no longer be matched to its recipients.
-            self.answer_refused(frame, places, outgoing);
-            return Ok(());
-        }
         for ((frame, part), route) in parts.into_iter().zip(places) {
             if let Some(envelope) = frame.envelope() {
                 self.deliver(envelope, part.into_one_line().into_owned(), route).await;
@@ -228,39 +237,20 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Sends errors in place of answers that could not be recorded and so may not be sent.
-    fn answer_unsent(&self, frame: &Frame<'_>, places: Vec<MessageRoute>) {
-        for (envelope, route) in envelopes(frame).iter().zip(places) {
-            let (MessageKind::Response | MessageKind::Error, Some(id)) =
-                (envelope.kind(), envelope.id)
-            else {
-                continue;
-            };
-            let message = OwnMessage::error(id, CODE_GONE, &SessionStoppedError.to_string()).into();
-            match route {
-                MessageRoute::Answer(exchange) => drop(exchange.answer(message, true)),
-                _ if self.kind == ConnectionKind::Old => self.main.push(message),
-                _ => {}
-            }
-        }
-    }
-
-    /// Sends the replacements for a message that the gate has refused.
-    fn answer_refused(
+    /// Sends the replacements for a message that the gate has refused, or that could not be
+    /// recorded. An exchange that waits for an answer without one gets an error with `reason`.
+    fn answer_instead(
         &self,
         frame: &Frame<'_>,
         places: Vec<MessageRoute>,
-        outgoing: Vec<OutgoingMessage<'_>>,
+        mut to_client: Vec<PermittedMessage<'_>>,
+        reason: &str,
     ) {
-        let mut to_client = self.send_server_part(outgoing);
         for (envelope, route) in envelopes(frame).iter().zip(places) {
-            let (MessageKind::Response | MessageKind::Error, Some(id)) =
-                (envelope.kind(), envelope.id)
-            else {
-                continue;
-            };
+            let Some(id) = answered_id(envelope) else { continue };
             let is_it = |message: &PermittedMessage<'_>| {
-                Frame::read(message.bytes())
+                message
+                    .frame()
                     .envelope()
                     .and_then(|envelope| envelope.id)
                     .is_some_and(|of| same_id(of, id))
@@ -268,7 +258,6 @@ impl ServerConnection {
             let answer = to_client.iter().position(is_it).map(|at| to_client.remove(at));
             match (route, answer) {
                 (MessageRoute::Answer(exchange), answer) => {
-                    let reason = "the server's answer was refused";
                     let own = || OwnMessage::error(id, CODE_GONE, reason).into();
                     exchange
                         .answer(answer.map_or_else(own, PermittedMessage::into_owned), true)
@@ -325,7 +314,7 @@ impl ServerConnection {
                     "its client is gone",
                 );
             }
-            MessageRoute::With(exchange) => match exchange.stream() {
+            MessageRoute::With(exchange) => match exchange.event_stream() {
                 // Its connection broke; the client may resume the stream.
                 Some(stream) => stream.push(message),
                 None => self.deliver_to_any(envelope, message).await,
@@ -383,33 +372,37 @@ impl ServerConnection {
     /// Sends a message other than an answer on the stream of an exchange.
     async fn send_on_stream(&self, exchange: &PostExchange, message: PermittedMessage<'static>) {
         let stream = self.stream_of(exchange);
-        if self.kind != ConnectionKind::Shared
-            || stream.has_room()
-            || stream.wait_for_reader(LAG).await
-        {
-            return self.push(&stream, message).await;
+        let in_time = self.wait_for_client(&stream).await;
+        if in_time || self.kind != ConnectionKind::Shared {
+            return stream.push(message);
         }
-        // A slow client may not hold up the others that share the server.
-        stream.disconnect();
-        self.mark_undelivered(
-            exchange.lane,
-            Side::Server,
-            message.bytes(),
-            "its client reads too slowly",
-        );
+        let (reason, from) = ("its client reads too slowly", Side::Server);
+        self.mark_undelivered(exchange.lane, from, message.bytes(), reason);
         self.connection_lost(exchange);
     }
 
     /// Adds to a stream, first waiting for a reader that is far behind.
     pub(super) async fn push(&self, stream: &Rc<ClientStream>, message: PermittedMessage<'static>) {
-        if !stream.wait_for_room(STALL).await {
+        self.wait_for_client(stream).await;
+        stream.push(message);
+    }
+
+    /// Waits for a reader that is far behind; if that takes too long, drops its connection and
+    /// returns false.
+    pub(super) async fn wait_for_client(&self, stream: &ClientStream) -> bool {
+        let in_time = match self.kind {
+            // A slow client may not hold up the others that share the server.
+            ConnectionKind::Shared => stream.has_room() || stream.wait_for_reader(LAG).await,
+            ConnectionKind::Session | ConnectionKind::Old => stream.wait_for_room(STALL).await,
+        };
+        if !in_time {
             stream.disconnect();
             if self.kind == ConnectionKind::Old {
                 // It is the session's only stream, and this transport cannot resume it.
                 self.request_end("the client does not read its stream", Duration::ZERO);
             }
         }
-        stream.push(message);
+        in_time
     }
 
     /// Refuses an oversized message, and sends an error to the side that waits for it.
@@ -433,4 +426,9 @@ impl ServerConnection {
         }
         Ok(())
     }
+}
+
+/// The id of the request that a message answers.
+fn answered_id<'a>(envelope: &Envelope<'a>) -> Option<&'a [u8]> {
+    envelope.id.filter(|_| matches!(envelope.kind(), MessageKind::Response | MessageKind::Error))
 }

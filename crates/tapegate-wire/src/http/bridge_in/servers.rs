@@ -3,14 +3,13 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tapegate_core::lines::{LineSplitter, OversizeMessage, StreamLine};
 use tapegate_core::relay::LineBuffer;
 use tokio::sync::mpsc;
 
 use super::server_connection::ConnectionKind;
 use crate::actor_host::{ActorHost, ActorOutput, ActorSessionHandle, MessageGroup, OutputReceiver};
 use crate::child::{ServerLaunch, ServerProcess, SpawnError};
-use crate::port::StreamPort;
+use crate::port::{LineReader, ReceivedLine, StreamPort};
 use crate::stdio::{EXIT_NEWS, EndCause, SessionOutcome, ShutdownTimeouts, server_end_message};
 
 /// How many server processes may run at once.
@@ -41,16 +40,14 @@ pub(super) enum BridgeServer {
 
 /// The output of a server.
 pub(super) enum OutputReader {
-    Pipe(StreamPort, LineSplitter),
+    Pipe(LineReader),
     Channel(OutputReceiver, Option<ActorOutput>),
 }
 
 /// Something that a server has sent.
 pub(super) enum ServerOutput<'a> {
-    /// A line of a process, and whether it has ended.
-    Line(&'a [u8], bool),
-    /// A line over the size limit.
-    Oversize(OversizeMessage),
+    /// A line of a process.
+    Process(ReceivedLine<'a>),
     /// Output of an actor session.
     Actor(ActorOutput),
 }
@@ -68,7 +65,7 @@ impl ServerProvider {
             Self::Processes(launch, on_end) => {
                 let (child, pipes) = ServerProcess::launch(launch)?;
                 tokio::task::spawn_local(write_all(pipes.input, queue));
-                let reader = OutputReader::Pipe(pipes.output, LineSplitter::new(line_bytes_max));
+                let reader = OutputReader::Pipe(LineReader::new(pipes.output, line_bytes_max));
                 (BridgeServer::Process(Box::new(child), on_end.clone()), reader)
             }
             Self::Stage(host) => {
@@ -168,12 +165,7 @@ impl OutputReader {
     /// Waits for more output; false if it has ended.
     pub(super) async fn fill(&mut self) -> bool {
         match self {
-            Self::Pipe(port, lines) => {
-                lines.release();
-                let count = port.read(lines.read_buffer()).await.unwrap_or(0);
-                lines.filled(count);
-                count > 0
-            }
+            Self::Pipe(reader) => reader.read().await,
             // One at a time, so that the caller can wait for its clients in between.
             Self::Channel(output, next) => {
                 *next = output.receive().await;
@@ -184,18 +176,10 @@ impl OutputReader {
 
     /// Takes the next output that has arrived; at the end (`is_over`) also an incomplete line.
     pub(super) fn next(&mut self, is_over: bool) -> Option<ServerOutput<'_>> {
-        let (cut, lines) = match self {
-            Self::Channel(_, next) => return next.take().map(ServerOutput::Actor),
-            Self::Pipe(_, lines) => match lines.next_line() {
-                None if is_over => (lines.take_rest()?, lines),
-                cut => (cut?, lines),
-            },
-        };
-        Some(match cut {
-            StreamLine::Line(range) => ServerOutput::Line(lines.bytes(range), true),
-            StreamLine::Unterminated(range) => ServerOutput::Line(lines.bytes(range), false),
-            StreamLine::Oversize(message) => ServerOutput::Oversize(message),
-        })
+        match self {
+            Self::Pipe(reader) => reader.next_line(is_over).map(ServerOutput::Process),
+            Self::Channel(_, next) => next.take().map(ServerOutput::Actor),
+        }
     }
 }
 

@@ -47,14 +47,13 @@ impl ServerConnection {
     pub(super) fn close(&self, reason: &str, error_type: Option<&str>) {
         // First, so that answers produced below are not sent into a connection that still accepts
         // calls.
-        self.ended.set(true);
         tracing::debug!(session = self.lane.session, reason, "session ended");
         self.input.take();
         let exchanges = self.id_map.borrow().exchanges();
         // On a shared server, every exchange has a lane of its own.
         let mut lanes: BTreeSet<Lane> = exchanges.iter().map(|exchange| exchange.lane).collect();
         lanes.insert(self.lane);
-        lanes.extend(self.held.borrow().lanes());
+        lanes.extend(self.held.borrow().values().map(|call| call.lane));
         for lane in lanes {
             let gone =
                 RelayEvent::Gone { lane: Some(lane), side: Side::Server, reason, error_type };

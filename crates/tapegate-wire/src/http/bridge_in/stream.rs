@@ -80,26 +80,12 @@ enum ListenState {
 impl ClientStream {
     /// A stream whose connection is about to be attached.
     pub(super) fn new(number: u64, history: &Rc<RefCell<EventHistory>>) -> Rc<Self> {
-        Rc::new(Self {
-            number,
-            history: Rc::clone(history),
-            inner: RefCell::default(),
-            changed: Notify::new(),
-            numbered: Cell::new(true),
-            plain: false,
-        })
+        Rc::new(Self::open(number, history))
     }
 
     /// A body sent in pieces, whose connection is about to be attached.
     pub(super) fn raw_body(history: &Rc<RefCell<EventHistory>>) -> Rc<Self> {
-        Rc::new(Self {
-            number: 0,
-            history: Rc::clone(history),
-            inner: RefCell::default(),
-            changed: Notify::new(),
-            numbered: Cell::new(false),
-            plain: true,
-        })
+        Rc::new(Self { numbered: Cell::new(false), plain: true, ..Self::open(0, history) })
     }
 
     /// An event stream that may never get a connection.
@@ -107,6 +93,22 @@ impl ClientStream {
         let stream = Self::new(number, history);
         stream.inner.borrow_mut().listening = ListenState::No;
         stream
+    }
+
+    fn open(number: u64, history: &Rc<RefCell<EventHistory>>) -> Self {
+        Self {
+            number,
+            history: Rc::clone(history),
+            inner: RefCell::default(),
+            changed: Notify::new(),
+            numbered: Cell::new(true),
+            plain: false,
+        }
+    }
+
+    /// Whether it is a plain body instead of an event stream.
+    pub(super) fn is_body(&self) -> bool {
+        self.plain
     }
 
     pub(super) fn number(&self) -> u64 {

@@ -38,7 +38,7 @@ impl ServerConnection {
         if exchange.is_answered() || self.is_ended() {
             return;
         }
-        match exchange.stream() {
+        match exchange.event_stream() {
             // Another connection has resumed it.
             Some(stream) if stream.is_connected() => return,
             Some(stream) => stream.disconnect(),
