@@ -31,7 +31,7 @@ const PIECE_BYTES: usize = 32 * 1024;
 const RUN_BYTES: usize = 64 * 1024;
 
 /// Delivers the messages to one client.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DeliveryQueue {
     /// Whether each answer has its own stream.
     streams: bool,
@@ -63,18 +63,7 @@ struct PendingClose {
 impl DeliveryQueue {
     /// Creates a queue for a client with a stream per answer, or with one pipe.
     pub fn new(streams: bool) -> Self {
-        Self {
-            streams,
-            lines: VecDeque::new(),
-            late: BTreeMap::new(),
-            lates: 0,
-            floods: Vec::new(),
-            leaving: Vec::new(),
-            left: false,
-            delivered: Vec::new(),
-            backlog: 0,
-            piece: Vec::new(),
-        }
+        Self { streams, ..Self::default() }
     }
 
     /// Sends a message that belongs to no request. The parts together are one message.

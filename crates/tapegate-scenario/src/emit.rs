@@ -83,7 +83,7 @@ pub fn check_roundtrip(document: &YamlDocument, text: &str) -> Result<(), String
 impl YamlDocument {
     /// The tree without comments, as a loader sees it.
     pub fn to_node(&self) -> Node {
-        Node::new(NodeValue::Map(self.entries.iter().map(MapEntry::to_node).collect()))
+        Node::map(self.entries.iter().map(MapEntry::to_node).collect())
     }
 }
 
@@ -108,7 +108,7 @@ impl MapEntry {
     }
 
     fn to_node(&self) -> (NodeKey, Node) {
-        (NodeKey { spot: Default::default(), name: self.key.clone() }, self.value.to_node())
+        Node::entry(&self.key, self.value.to_node())
     }
 }
 
@@ -136,12 +136,10 @@ impl DocumentPart {
     pub fn to_node(&self) -> Node {
         match self {
             Self::Node(node) => as_read(node),
-            Self::Map(entries) => {
-                Node::new(NodeValue::Map(entries.iter().map(MapEntry::to_node).collect()))
-            }
+            Self::Map(entries) => Node::map(entries.iter().map(MapEntry::to_node).collect()),
             Self::List(elements) => {
                 let elements = elements.iter().map(|element| element.value.to_node());
-                Node::new(NodeValue::List(elements.collect()))
+                Node::list(elements.collect())
             }
         }
     }
@@ -167,24 +165,15 @@ impl From<Vec<ListElement>> for DocumentPart {
 
 /// Replaces raw JSON by the map that it is written as.
 fn as_read(node: &Node) -> Node {
-    Node::new(match &node.value {
-        NodeValue::Raw(text) => raw(text).value,
-        NodeValue::List(elements) => NodeValue::List(elements.iter().map(as_read).collect()),
-        NodeValue::Map(entries) => NodeValue::Map(
-            entries
-                .iter()
-                .map(|(key, node)| {
-                    (NodeKey { spot: Default::default(), name: key.name.clone() }, as_read(node))
-                })
-                .collect(),
-        ),
-        other => other.clone(),
-    })
-}
-
-fn raw(text: &str) -> Node {
-    let key = NodeKey { spot: Default::default(), name: "$json".to_owned() };
-    Node::new(NodeValue::Map(vec![(key, Node::text(text))]))
+    match &node.value {
+        NodeValue::Raw(text) => Node::map(vec![Node::entry("$json", Node::text(text))]),
+        NodeValue::List(elements) => Node::list(elements.iter().map(as_read).collect()),
+        NodeValue::Map(entries) => {
+            let read = |(key, node): &(NodeKey, Node)| Node::entry(&key.name, as_read(node));
+            Node::map(entries.iter().map(read).collect())
+        }
+        other => Node::new(other.clone()),
+    }
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ word_choices! {
 }
 
 /// The log settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogSettings {
     /// The lowest level that is logged.
     pub level: LogLevel,
@@ -216,11 +216,4 @@ pub enum LogOutput {
     Stdout,
     /// A file.
     File(String),
-}
-
-impl Default for LogSettings {
-    fn default() -> Self {
-        let (level, output) = Default::default();
-        Self { level, on_phase_change: false, on_trigger_match: false, output }
-    }
 }

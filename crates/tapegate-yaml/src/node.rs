@@ -63,6 +63,31 @@ impl Node {
         Self::new(NodeValue::Text(text.into()))
     }
 
+    /// Creates a number that is in no file.
+    pub fn number(number: u64) -> Self {
+        Self::new(NodeValue::Number(number.to_string()))
+    }
+
+    /// Creates a boolean that is in no file.
+    pub fn flag(yes: bool) -> Self {
+        Self::new(NodeValue::Bool(yes))
+    }
+
+    /// Creates a list that is in no file.
+    pub fn list(elements: Vec<Node>) -> Self {
+        Self::new(NodeValue::List(elements))
+    }
+
+    /// Creates a map that is in no file.
+    pub fn map(entries: Vec<(NodeKey, Node)>) -> Self {
+        Self::new(NodeValue::Map(entries))
+    }
+
+    /// Creates an entry of a map; the key is in no file.
+    pub fn entry(name: impl Into<String>, node: Node) -> (NodeKey, Node) {
+        (NodeKey { spot: Spot::default(), name: name.into() }, node)
+    }
+
     /// The value of a key, if it is a map.
     pub fn get(&self, name: &str) -> Option<&Node> {
         let entries = self.as_map()?;

@@ -39,8 +39,8 @@ impl ConversionState<'_, '_> {
             if let Some(used) = group.first() {
                 self.spiller.replace_large(&mut arguments, &used.key)?;
             }
-            let equals = tree::map(vec![tree::entry("equals", arguments)]);
-            let when = tree::map(vec![tree::entry("args", equals)]);
+            let equals = Node::map(vec![Node::entry("equals", arguments)]);
+            let when = Node::map(vec![Node::entry("args", equals)]);
             let mut entries = vec![MapEntry::new("when", DocumentPart::Node(when))];
             entries.extend(self.response(&group)?);
             branches.push(ListElement::new(entries));

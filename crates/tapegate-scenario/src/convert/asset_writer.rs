@@ -7,7 +7,7 @@ use std::io;
 
 use tapegate_core::tape::{base64_decode, base64_encode};
 
-use super::{AssetSink, ConversionOptions, tree};
+use super::{AssetSink, ConversionOptions};
 use crate::load::assembly::FILE_BYTES_MAX;
 use crate::node::{Node, NodeValue};
 
@@ -75,7 +75,7 @@ impl<'a> AssetWriter<'a> {
         let path = self.assets.put(&file, text)?;
         self.bytes += text.len() as u64;
         self.files += 1;
-        Ok(tree::map(vec![tree::entry("$file", Node::text(path))]))
+        Ok(Node::map(vec![Node::entry("$file", Node::text(path))]))
     }
 
     fn walk(
@@ -96,7 +96,7 @@ impl<'a> AssetWriter<'a> {
             }
             NodeValue::Text(text) if text.len() > self.inline_bytes_max => {
                 if let Some(path) = self.write_file(text, key, mime, name)? {
-                    *node = tree::map(vec![tree::entry("$file", Node::text(path))]);
+                    *node = Node::map(vec![Node::entry("$file", Node::text(path))]);
                 }
                 Ok(())
             }
@@ -236,11 +236,11 @@ mod tests {
             left_out: (0, 0),
         };
         let long = "x".repeat(10);
-        let mut node = tree::map(vec![
-            tree::entry("text", Node::text(long)),
-            tree::entry("other", Node::text("x".repeat(9))),
-            tree::entry("blob", Node::text(base64_encode(&[7; 9]))),
-            tree::entry("data", Node::text(base64_encode(&[7; 10]))),
+        let mut node = Node::map(vec![
+            Node::entry("text", Node::text(long)),
+            Node::entry("other", Node::text("x".repeat(9))),
+            Node::entry("blob", Node::text(base64_encode(&[7; 9]))),
+            Node::entry("data", Node::text(base64_encode(&[7; 10]))),
         ]);
         spiller.replace_large(&mut node, "t").unwrap();
         assert_eq!(spiller.totals(), (2, 18));

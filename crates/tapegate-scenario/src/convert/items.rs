@@ -11,7 +11,7 @@ use super::tape_listings::TapeListing;
 use super::{ConversionState, ScenarioStyle, schema_fit, strict, tree};
 use crate::emit::{DocumentPart, ListElement, MapEntry};
 use crate::model::ItemKind;
-use crate::node::{Node, NodeValue};
+use crate::node::Node;
 
 /// An item of a scenario, before it is written.
 pub(super) struct DraftItem {
@@ -152,15 +152,15 @@ impl ConversionState<'_, '_> {
         kind: ItemKind,
         uses: &[&ClientOperation],
     ) -> io::Result<DraftItem> {
-        let text = |name: &str, text: &str| tree::entry(name, Node::text(text));
+        let text = |name: &str, text: &str| Node::entry(name, Node::text(text));
         let definition = match kind {
             ItemKind::Tool => vec![
                 text("name", key),
                 text("description", "Inferred from calls; the tape does not describe it."),
-                tree::entry("inputSchema", tree::map(vec![text("type", "object")])),
+                Node::entry("inputSchema", Node::map(vec![text("type", "object")])),
             ],
             ItemKind::Prompt => {
-                vec![text("name", key), tree::entry("arguments", self.arguments(uses)?)]
+                vec![text("name", key), Node::entry("arguments", self.arguments(uses)?)]
             }
             _ => {
                 let last = key.trim_end_matches('/').rsplit('/').next().unwrap_or(key);
@@ -168,7 +168,7 @@ impl ConversionState<'_, '_> {
             }
         };
         let comments = vec!["Inferred from requests; no list on the tape includes it.".to_owned()];
-        let (name, definition) = (key.to_owned(), tree::map(definition));
+        let (name, definition) = (key.to_owned(), Node::map(definition));
         Ok(DraftItem { name, definition, comments, inferred: true, listed: true })
     }
 
@@ -183,8 +183,8 @@ impl ConversionState<'_, '_> {
                 }
             }
         }
-        let argument = |name: &String| tree::map(vec![tree::entry("name", Node::text(name))]);
-        Ok(Node::new(NodeValue::List(names.iter().map(argument).collect())))
+        let argument = |name: &String| Node::map(vec![Node::entry("name", Node::text(name))]);
+        Ok(Node::list(names.iter().map(argument).collect()))
     }
 
     /// Whether an unlisted item exists, because some use of it succeeded.
@@ -222,7 +222,7 @@ impl ConversionState<'_, '_> {
         let mut entries =
             vec![MapEntry::new(kind.info().key, DocumentPart::Node(item.definition.clone()))];
         if !item.listed {
-            entries.push(MapEntry::new("listed", Node::new(NodeValue::Bool(false))));
+            entries.push(MapEntry::new("listed", Node::flag(false)));
         }
         entries.push(MapEntry::new("response", response));
         Ok(entries)
@@ -253,24 +253,24 @@ impl ConversionState<'_, '_> {
 
 /// The answer of an item that was never used on the tape.
 fn unused_entry(kind: ItemKind, name: &str) -> MapEntry {
-    let text = |name: &str, text: &str| tree::entry(name, Node::text(text));
-    let list = |node| Node::new(NodeValue::List(vec![node]));
+    let text = |name: &str, text: &str| Node::entry(name, Node::text(text));
+    let list = |node| Node::list(vec![node]);
     let message_text = "(not on the tape)";
     let (key, node) = match kind {
         ItemKind::Tool => {
-            ("content", list(tree::map(vec![text("type", "text"), text("text", message_text)])))
+            ("content", list(Node::map(vec![text("type", "text"), text("text", message_text)])))
         }
         ItemKind::Prompt => {
-            let content = tree::map(vec![text("type", "text"), text("text", message_text)]);
-            let message = vec![text("role", "user"), tree::entry("content", content)];
-            ("messages", list(tree::map(message)))
+            let content = Node::map(vec![text("type", "text"), text("text", message_text)]);
+            let message = vec![text("role", "user"), Node::entry("content", content)];
+            ("messages", list(Node::map(message)))
         }
         ItemKind::Resource | ItemKind::Template => {
             let mut entries = vec![text("text", message_text)];
             if kind == ItemKind::Resource {
                 entries.insert(0, text("uri", name));
             }
-            ("contents", list(tree::map(entries)))
+            ("contents", list(Node::map(entries)))
         }
     };
     MapEntry::new(key, node).with_comment("Never used on the tape; this answer is a placeholder.")

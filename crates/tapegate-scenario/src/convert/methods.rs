@@ -8,17 +8,11 @@ use tapegate_core::side::Side;
 use super::tape_contents::{ClientOperation, OperationKind, TapeContents};
 use super::{ConversionState, tree};
 use crate::emit::MapEntry;
+use crate::model::ItemKind;
 
-/// Methods that the engine answers itself, unless the recorded server refused them.
-const ANSWERED_ANYWAY: [&str; 7] = [
-    "tools/list",
-    "resources/list",
-    "resources/templates/list",
-    "prompts/list",
-    "logging/setLevel",
-    "resources/subscribe",
-    "resources/unsubscribe",
-];
+/// Methods that the engine answers itself, as it does lists, unless the recorded server refused them.
+const ANSWERED_ANYWAY: [&str; 3] =
+    ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
 /// Those of them that a scripted answer can replace, to replay the notifications sent with it.
 const TELLING: [&str; 2] = ["resources/subscribe", "resources/unsubscribe"];
@@ -34,7 +28,8 @@ impl ConversionState<'_, '_> {
         }
         for key in gathered.keys(OperationKind::Method) {
             let uses = gathered.uses_of(OperationKind::Method, &key);
-            let is_ordinary = ANSWERED_ANYWAY.contains(&&*key);
+            let is_ordinary =
+                ANSWERED_ANYWAY.contains(&&*key) || ItemKind::of_list_method(&key).is_some();
             let tells = TELLING.contains(&&*key) && uses.iter().any(|used| self.has_actions(used));
             if is_ordinary
                 && !tells

@@ -136,9 +136,9 @@ pub(super) fn mark_insertion_point(entries: &mut [MapEntry]) {
             text.push_str(if text.ends_with('\n') { "\n" } else { "\n\n" });
             text.push_str(INJECT);
         }
-        None => items.push(tree::map(vec![
-            tree::entry("type", Node::text("text")),
-            tree::entry("text", Node::text(INJECT)),
+        None => items.push(Node::map(vec![
+            Node::entry("type", Node::text("text")),
+            Node::entry("text", Node::text(INJECT)),
         ])),
     }
 }
@@ -196,9 +196,9 @@ impl OutcomeDraft {
             let is_own = |name: &str, value: &[u8]| OWN_MEMBERS.contains(&(name, value));
             let kept = members.into_iter().filter(|(name, value)| !is_own(name, value));
             let kept = kept.filter_map(|(name, value)| Some((own_meta(&name, value)?, name)));
-            let kept = kept.map(|(node, name)| tree::entry(&name, node)).collect();
+            let kept = kept.map(|(node, name)| Node::entry(&name, node)).collect();
             return match result.starts_with(b"{") {
-                true => Self::from_members(of, tree::map(kept)),
+                true => Self::from_members(of, Node::map(kept)),
                 false => Self::Result(tree::read(result)),
             };
         }
@@ -226,8 +226,8 @@ fn own_meta(name: &str, value: &[u8]) -> Option<Node> {
         return Some(tree::read(value));
     }
     let kept = tree::members(value).into_iter().filter(|(name, _)| name != SERVER_INFO);
-    let kept: Vec<_> = kept.map(|(name, value)| tree::entry(&name, tree::read(value))).collect();
-    (!kept.is_empty()).then(|| tree::map(kept))
+    let kept: Vec<_> = kept.map(|(name, value)| Node::entry(&name, tree::read(value))).collect();
+    (!kept.is_empty()).then(|| Node::map(kept))
 }
 
 /// An answer in the current schema.
@@ -251,7 +251,7 @@ fn entries(of: OperationKind, outcome: OutcomeDraft, actions: Vec<Node>) -> Vec<
         }
         OutcomeDraft::Result(node) => {
             let comment = format!("The recorded result was not an object: {}", value_text(&node));
-            let empty = tree::map(Vec::new());
+            let empty = Node::map(Vec::new());
             entries.push(MapEntry::new("result", empty).with_comment(comment));
         }
         OutcomeDraft::Error(node)
@@ -261,15 +261,13 @@ fn entries(of: OperationKind, outcome: OutcomeDraft, actions: Vec<Node>) -> Vec<
         }
         OutcomeDraft::Error(node) => {
             let comment = format!("The recorded error was malformed: {}", value_text(&node));
-            let code = tree::entry("code", Node::new(NodeValue::Number("-32603".to_owned())));
-            let error = vec![code, tree::entry("message", Node::text("Internal error"))];
-            entries.push(MapEntry::new("error", tree::map(error)).with_comment(comment));
+            let code = Node::entry("code", Node::new(NodeValue::Number("-32603".to_owned())));
+            let error = vec![code, Node::entry("message", Node::text("Internal error"))];
+            entries.push(MapEntry::new("error", Node::map(error)).with_comment(comment));
         }
         OutcomeDraft::Wants(_) | OutcomeDraft::Silence => {
             let message = "The tape has no answer.";
-            entries.push(
-                MapEntry::new("silent", Node::new(NodeValue::Bool(true))).with_comment(message),
-            );
+            entries.push(MapEntry::new("silent", Node::flag(true)).with_comment(message));
         }
     }
     entries

@@ -71,7 +71,7 @@ impl ConversionState<'_, '_> {
         // Once is enough: `on_exhausted: last` repeats it.
         self.file(&mut files, last, 1, key)?;
         self.close(&mut files, key)?;
-        let list = Node::new(NodeValue::List(files.closed));
+        let list = Node::list(files.closed);
         let comment = "Recorded answers, one per call, in separate files.";
         let sequence = MapEntry::new("sequence", list).with_comment(comment);
         Ok(vec![sequence, MapEntry::new("on_exhausted", DocumentPart::text("last"))])
@@ -230,8 +230,8 @@ fn is_same(one: &ReplyDraft, two: &ReplyDraft) -> bool {
 
 /// An answer as JSON, on one line.
 fn json_of(reply: &ReplyDraft) -> Vec<u8> {
-    let entry = |entry: &MapEntry| super::tree::entry(&entry.key, part_node(&entry.value));
-    super::tree::map(reply.entries.iter().map(entry).collect()).to_json()
+    let entry = |entry: &MapEntry| Node::entry(&entry.key, part_node(&entry.value));
+    Node::map(reply.entries.iter().map(entry).collect()).to_json()
 }
 
 /// Converts a part to a node, keeping raw JSON as it is.
@@ -239,9 +239,9 @@ fn part_node(part: &DocumentPart) -> Node {
     match part {
         DocumentPart::Node(node) => node.clone(),
         DocumentPart::Map(_) => part.to_node(),
-        DocumentPart::List(elements) => Node::new(NodeValue::List(
-            elements.iter().map(|element| part_node(&element.value)).collect(),
-        )),
+        DocumentPart::List(elements) => {
+            Node::list(elements.iter().map(|element| part_node(&element.value)).collect())
+        }
     }
 }
 

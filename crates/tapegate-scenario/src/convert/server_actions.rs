@@ -73,9 +73,9 @@ impl ConversionState<'_, '_> {
                 Some(match params.filter(|params| !empty(params)) {
                     None => action("send_notification", Node::text(method)),
                     Some(params) => {
-                        let method = tree::entry("method", Node::text(method));
-                        let params = tree::entry("params", params);
-                        action("send_notification", tree::map(vec![method, params]))
+                        let method = Node::entry("method", Node::text(method));
+                        let params = Node::entry("params", params);
+                        action("send_notification", Node::map(vec![method, params]))
                     }
                 })
             }
@@ -91,7 +91,7 @@ pub(super) fn add_questions(actions: &mut Vec<Node>, result: &[u8]) {
     if known.is_empty() {
         return actions.append(&mut questions);
     }
-    actions.push(tree::map(vec![tree::entry("wait", Node::text("0ms"))]));
+    actions.push(Node::map(vec![Node::entry("wait", Node::text("0ms"))]));
     for question in &mut questions {
         let name = name_of(question).unwrap_or_default().to_owned();
         let again = known.iter().filter(|known| **known == name).count();
@@ -100,7 +100,7 @@ pub(super) fn add_questions(actions: &mut Vec<Node>, result: &[u8]) {
             && let Some((_, Node { value: NodeValue::Map(members), .. })) = entries.first_mut()
         {
             members.retain(|(key, _)| key.name != "as");
-            members.push(tree::entry("as", Node::text(format!("{name}-{}", again + 1))));
+            members.push(Node::entry("as", Node::text(format!("{name}-{}", again + 1))));
         }
     }
     actions.append(&mut questions);
@@ -119,7 +119,7 @@ pub(super) fn questions(result: &[u8]) -> Vec<Node> {
         let method = json::member(request, "method").and_then(json::string)?;
         let mut node = message(&method, json::member(request, "params"));
         if let NodeValue::Map(entries) = &mut node.value {
-            entries.push(tree::entry("as", Node::text(name.as_str())));
+            entries.push(Node::entry("as", Node::text(name.as_str())));
         }
         Some(action("send_request", node))
             .filter(|action| schema_fit::is_valid(action, &language::ACTION))
@@ -128,15 +128,15 @@ pub(super) fn questions(result: &[u8]) -> Vec<Node> {
 }
 
 fn action(name: &str, node: Node) -> Node {
-    tree::map(vec![tree::entry(name, node)])
+    Node::map(vec![Node::entry(name, node)])
 }
 
 fn message(method: &str, params: Option<&[u8]>) -> Node {
-    let mut entries = vec![tree::entry("method", Node::text(method))];
+    let mut entries = vec![Node::entry("method", Node::text(method))];
     if let Some(params) = params {
-        entries.push(tree::entry("params", tree::read(params)));
+        entries.push(Node::entry("params", tree::read(params)));
     }
-    tree::map(entries)
+    Node::map(entries)
 }
 
 /// Params without the members that are specific to the session.
@@ -149,13 +149,13 @@ fn without_members(params: &[u8], names: &[&str]) -> Node {
         if name == "_meta" && json::member(value, SUBSCRIPTION).is_some() {
             let kept = tree::members(value).into_iter().filter(|(name, _)| name != SUBSCRIPTION);
             let kept: Vec<_> =
-                kept.map(|(name, value)| tree::entry(&name, tree::read(value))).collect();
+                kept.map(|(name, value)| Node::entry(&name, tree::read(value))).collect();
             if !kept.is_empty() {
-                entries.push(tree::entry(&name, tree::map(kept)));
+                entries.push(Node::entry(&name, Node::map(kept)));
             }
             continue;
         }
-        entries.push(tree::entry(&name, tree::read(value)));
+        entries.push(Node::entry(&name, tree::read(value)));
     }
-    tree::map(entries)
+    Node::map(entries)
 }

@@ -30,9 +30,6 @@ pub(super) struct ServerHello {
 /// The first version without sessions.
 const STATELESS: &str = "2026-07-28";
 
-/// Keys of `capabilities` that the old schema has.
-const OLD_CAPABILITIES: [&str; 4] = ["tools", "resources", "prompts", "logging"];
-
 impl ServerHello {
     /// Processes the answer to `initialize`.
     pub(super) fn add_initialize(&mut self, wants: Option<&str>, answer: &Envelope<'_>) {
@@ -137,12 +134,12 @@ impl ConversionState<'_, '_> {
         let versions = hello.spoken_versions();
         if !versions.is_empty() && !strict {
             let versions = versions.into_iter().map(Node::text).collect();
-            entries.push(MapEntry::new("protocol_versions", Node::new(NodeValue::List(versions))));
+            entries.push(MapEntry::new("protocol_versions", Node::list(versions)));
         }
         let mut kinds = ItemKind::ALL.into_iter();
         let page = kinds.find_map(|kind| gathered.listings.first(kind)?.page_items);
         if let (Some(items), false) = (page.filter(|items| *items > 0), strict) {
-            entries.push(MapEntry::new("page_size", tree::number(items as u64)));
+            entries.push(MapEntry::new("page_size", Node::number(items as u64)));
         }
         if let Some(capabilities) = self.capabilities(hello) {
             entries.push(MapEntry::new("capabilities", capabilities));
@@ -155,34 +152,33 @@ impl ConversionState<'_, '_> {
         let recorded = hello.capabilities.as_deref().map(tree::read);
         let recorded = recorded.filter(|node| schema_fit::is_valid(node, &language::CAPABILITIES));
         let Some(NodeValue::Map(mut entries)) = recorded.map(|node| node.value) else {
-            let announced =
-                tree::map(vec![tree::entry("listChanged", Node::new(NodeValue::Bool(true)))]);
-            return phased.then(|| tree::map(vec![tree::entry("tools", announced)]));
+            let announced = Node::map(vec![Node::entry("listChanged", Node::flag(true))]);
+            return phased.then(|| Node::map(vec![Node::entry("tools", announced)]));
         };
         if self.options.strict {
-            entries.retain(|(key, _)| OLD_CAPABILITIES.contains(&key.name.as_str()));
+            entries.retain(|(key, _)| language::CAPABILITIES.entry(&key.name).is_some());
             for (_, node) in &mut entries {
-                strict::retain_keys(node, &["listChanged", "subscribe"]);
+                strict::retain_old_keys(node, &language::CAPABILITY);
             }
         }
         if phased {
             // Clients may ignore announcements of a capability that the server does not claim.
             add_list_changed(&mut entries);
         }
-        Some(tree::map(entries))
+        Some(Node::map(entries))
     }
 }
 
 /// Makes sure that changes of the tool list are announced.
 fn add_list_changed(entries: &mut Vec<(crate::node::NodeKey, Node)>) {
-    let yes = || tree::entry("listChanged", Node::new(NodeValue::Bool(true)));
+    let yes = || Node::entry("listChanged", Node::flag(true));
     match entries.iter_mut().find(|(key, _)| key.name == "tools") {
         Some((_, Node { value: NodeValue::Map(tools), .. })) => {
             tools.retain(|(key, _)| key.name != "listChanged");
             tools.push(yes());
         }
-        Some((_, other)) => *other = tree::map(vec![yes()]),
-        None => entries.push(tree::entry("tools", tree::map(vec![yes()]))),
+        Some((_, other)) => *other = Node::map(vec![yes()]),
+        None => entries.push(Node::entry("tools", Node::map(vec![yes()]))),
     }
 }
 

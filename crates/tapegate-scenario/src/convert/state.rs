@@ -2,10 +2,10 @@
 
 use std::io;
 
+use super::ConversionState;
 use super::items::DraftItem;
 use super::phases::{ATTACK, PhaseDraft, PhaseTrigger};
 use super::tape_contents::{CallRange, OperationKind, TapeContents};
-use super::{ConversionState, tree};
 use crate::emit::{DocumentPart, ListElement, MapEntry};
 use crate::model::ItemKind;
 use crate::node::Node;
@@ -122,7 +122,7 @@ impl ConversionState<'_, '_> {
         next: Option<&PhaseDraft<'_>>,
         kinds: &[(ItemKind, Vec<DraftItem>)],
     ) -> io::Result<ListElement> {
-        let tell = |what: &str| tree::map(vec![tree::entry("send_notification", Node::text(what))]);
+        let tell = |what: &str| Node::map(vec![Node::entry("send_notification", Node::text(what))]);
         let mut notifications = vec![tell("notifications/tools/list_changed")];
         let mut changes = Vec::new();
         for (kind, items) in kinds {
@@ -273,8 +273,8 @@ fn advance(trigger: PhaseTrigger) -> MapEntry {
         PhaseTrigger::Calls(count) => ("tools/call", count),
         PhaseTrigger::Lists(count) => ("tools/list", count),
     };
-    let on = tree::entry("on", Node::text(on));
-    let advance = tree::map(vec![on, tree::entry("count", tree::number(count))]);
+    let on = Node::entry("on", Node::text(on));
+    let advance = Node::map(vec![on, Node::entry("count", Node::number(count))]);
     MapEntry::new("advance", advance).with_comment("The condition that ends this phase.")
 }
 

@@ -9,20 +9,15 @@ use super::tree;
 use crate::emit::MapEntry;
 use crate::model::ItemKind;
 use crate::node::{Node, NodeKey, NodeValue};
+use crate::shape::{Table, language};
 
 /// A definition with the keys of the old schema.
 pub(super) fn definition(kind: ItemKind, node: Node) -> Node {
-    let known: &[&str] = match kind {
-        ItemKind::Tool => &["name", "description", "inputSchema"],
-        ItemKind::Prompt => &["name", "description", "arguments"],
-        _ => &["uri", "name", "description", "mimeType"],
-    };
     let node = open_json_map(node);
     let name = node.get("name").and_then(Node::as_text).unwrap_or("unnamed").to_owned();
-    let NodeValue::Map(mut entries) = without_json(node).value else {
-        return tree::map(Vec::new());
-    };
-    entries.retain(|(key, _)| known.contains(&key.name.as_str()));
+    let mut node = without_json(node);
+    retain_old_keys(&mut node, kind.info().definition);
+    let NodeValue::Map(mut entries) = node.value else { return Node::map(Vec::new()) };
     let lacks =
         |entries: &[(NodeKey, Node)], key: &str| entries.iter().all(|entry| entry.0.name != key);
     if kind == ItemKind::Tool {
@@ -31,18 +26,18 @@ pub(super) fn definition(kind: ItemKind, node: Node) -> Node {
         };
         entries.retain(described);
         if lacks(&entries, "description") {
-            entries.push(tree::entry("description", Node::text(format!("The tool {name}"))));
+            entries.push(Node::entry("description", Node::text(format!("The tool {name}"))));
         }
     }
     if kind == ItemKind::Prompt {
         let arguments = entries.iter_mut().find(|(key, _)| key.name == "arguments");
         if let Some(NodeValue::List(arguments)) = arguments.map(|(_, node)| &mut node.value) {
             for argument in arguments {
-                retain_keys(argument, &["name", "description", "required"]);
+                retain_old_keys(argument, &language::ARGUMENT);
             }
         }
     }
-    tree::map(entries)
+    Node::map(entries)
 }
 
 /// An answer with the keys of the old schema.
@@ -86,7 +81,7 @@ pub(super) fn entries(of: OperationKind, outcome: OutcomeDraft, acted: bool) -> 
         known.push(text_item(of, String::new()));
     }
     let key = body_of(of).unwrap_or("content");
-    let mut entry = MapEntry::new(key, Node::new(NodeValue::List(known)));
+    let mut entry = MapEntry::new(key, Node::list(known));
     entry.comments = comments;
     vec![entry]
 }
@@ -115,7 +110,7 @@ fn downgrade(of: OperationKind, mut item: Node, comments: &mut Vec<String>) -> N
                 let taken = std::mem::replace(content, Node::new(NodeValue::Null));
                 *content = content_item(taken, &["text"], comments);
             }
-            retain_keys(&mut item, &["role", "content"]);
+            retain_old_keys(&mut item, &language::MESSAGE);
             item
         }
         OperationKind::Item(ItemKind::Tool) | OperationKind::Method => {
@@ -152,21 +147,29 @@ fn content_item(mut item: Node, kinds: &[&str], comments: &mut Vec<String>) -> N
 
 fn text_item(of: OperationKind, text: String) -> Node {
     match of {
-        OperationKind::Item(ItemKind::Prompt) => tree::map(vec![
-            tree::entry("role", Node::text("user")),
-            tree::entry("content", content_text(text)),
+        OperationKind::Item(ItemKind::Prompt) => Node::map(vec![
+            Node::entry("role", Node::text("user")),
+            Node::entry("content", content_text(text)),
         ]),
         OperationKind::Item(ItemKind::Tool) | OperationKind::Method => content_text(text),
-        OperationKind::Item(_) => tree::map(vec![tree::entry("text", Node::text(text))]),
+        OperationKind::Item(_) => Node::map(vec![Node::entry("text", Node::text(text))]),
     }
 }
 
 fn content_text(text: String) -> Node {
-    tree::map(vec![tree::entry("type", Node::text("text")), tree::entry("text", Node::text(text))])
+    Node::map(vec![Node::entry("type", Node::text("text")), Node::entry("text", Node::text(text))])
+}
+
+/// Removes the keys from a map that the old schema does not have.
+pub(super) fn retain_old_keys(node: &mut Node, table: &Table) {
+    let is_old = |name: &str| table.entry(name).is_some_and(|it| it.name == name && !it.ours);
+    if let NodeValue::Map(entries) = &mut node.value {
+        entries.retain(|(key, _)| is_old(&key.name));
+    }
 }
 
 /// Removes all other keys from a map.
-pub(super) fn retain_keys(node: &mut Node, keys: &[&str]) {
+fn retain_keys(node: &mut Node, keys: &[&str]) {
     if let NodeValue::Map(entries) = &mut node.value {
         entries.retain(|(key, _)| keys.contains(&key.name.as_str()));
     }
@@ -197,9 +200,9 @@ fn open_json_map(node: Node) -> Node {
     let mut entries: Vec<(NodeKey, Node)> = Vec::new();
     for (name, value) in tree::members(text.as_bytes()) {
         entries.retain(|(key, _)| key.name != name);
-        entries.push(tree::entry(&name, tree::read(value)));
+        entries.push(Node::entry(&name, tree::read(value)));
     }
-    tree::map(entries)
+    Node::map(entries)
 }
 
 /// Escapes text so that a template yields it unchanged.

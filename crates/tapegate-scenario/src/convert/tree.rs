@@ -3,7 +3,7 @@
 use tapegate_core::json::{self, Cursor, JsonKind};
 
 use crate::load::json::read_unplaced;
-use crate::node::{Node, NodeKey, NodeValue};
+use crate::node::Node;
 
 /// The depth limit of a tree. Deeper values become JSON on one line, because YAML loaders limit the
 /// depth and people cannot read it.
@@ -17,19 +17,6 @@ pub(super) fn read(text: &[u8]) -> Node {
     // The loader would run a directive, so an object with one stays raw JSON.
     read_unplaced(text, DEPTH_MAX, |key| DIRECTIVES.contains(&key))
         .unwrap_or_else(|_| Node::text(String::from_utf8_lossy(text)))
-}
-
-/// An entry of a map.
-pub(super) fn entry(name: &str, node: Node) -> (NodeKey, Node) {
-    (NodeKey { spot: Default::default(), name: name.to_owned() }, node)
-}
-
-pub(super) fn map(entries: Vec<(NodeKey, Node)>) -> Node {
-    Node::new(NodeValue::Map(entries))
-}
-
-pub(super) fn number(number: u64) -> Node {
-    Node::new(NodeValue::Number(number.to_string()))
 }
 
 /// The members of a JSON object, in order; empty if it is not an object.
@@ -61,6 +48,7 @@ pub(super) fn items(text: &[u8]) -> Vec<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::NodeValue;
 
     #[test]
     fn a_tree_says_what_the_json_says() {

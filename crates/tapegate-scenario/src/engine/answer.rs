@@ -256,15 +256,8 @@ fn describe(effect: &ServerEffect) -> (&'static str, Option<&JsonTemplate>) {
 
 /// Whether results of a method carry a cache lifetime.
 fn is_cacheable(method: &str) -> bool {
-    matches!(
-        method,
-        "tools/list"
-            | "prompts/list"
-            | "resources/list"
-            | "resources/templates/list"
-            | "resources/read"
-            | "server/discover"
-    )
+    matches!(method, "resources/read" | "server/discover")
+        || ItemKind::of_list_method(method).is_some()
 }
 
 /// Writes a JSON-RPC error object.

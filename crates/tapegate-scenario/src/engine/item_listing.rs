@@ -59,7 +59,7 @@ impl ItemListing {
         pages.get(number).map(|page| &**page)
     }
 
-    fn key(&self) -> &'static str {
+    fn member(&self) -> &'static str {
         self.kind.info().member
     }
 
@@ -74,7 +74,7 @@ impl ItemListing {
     }
 
     fn write_page(&self, number: usize, more: bool) -> Box<[u8]> {
-        let mut out = format!("{{\"{}\":[", self.key()).into_bytes();
+        let mut out = format!("{{\"{}\":[", self.member()).into_bytes();
         let start = number.saturating_mul(self.page_size);
         for (position, item) in self.visible_items().skip(start).take(self.page_size).enumerate() {
             if position > 0 {
@@ -85,7 +85,7 @@ impl ItemListing {
         out.push(b']');
         if more {
             // The kind is part of the cursor, so that a cursor of one list is an error in another.
-            let cursor = base64_encode(format!("{}:{}", self.key(), number + 1).as_bytes());
+            let cursor = base64_encode(format!("{}:{}", self.member(), number + 1).as_bytes());
             out.extend_from_slice(format!(",\"nextCursor\":\"{cursor}\"").as_bytes());
         }
         out.push(b'}');
@@ -105,6 +105,6 @@ impl ItemListing {
     fn read_cursor(&self, cursor: &str) -> Option<usize> {
         let bytes = base64_decode(cursor)?;
         let text = std::str::from_utf8(&bytes).ok()?;
-        text.strip_prefix(self.key())?.strip_prefix(':')?.parse().ok()
+        text.strip_prefix(self.member())?.strip_prefix(':')?.parse().ok()
     }
 }

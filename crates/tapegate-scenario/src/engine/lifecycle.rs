@@ -10,6 +10,7 @@ use super::stateless;
 use crate::model::{ItemKind, MESSAGE_LEVELS};
 
 const CODE_VERSION: i32 = -32022;
+const UNSUPPORTED_VERSION: &str = "Unsupported protocol version";
 
 impl EngineTurn<'_, '_> {
     /// Answers with one page of a list.
@@ -31,10 +32,8 @@ impl EngineTurn<'_, '_> {
         let script = self.script;
         let wanted = wanted.unwrap_or_default();
         let Some(version) = script.negotiate(&wanted) else {
-            let mut data = format!("{{\"supported\":[\"{MODERN}\"],\"requested\":").into_bytes();
-            json::write_str(&mut data, &wanted);
-            data.push(b'}');
-            return self.error(request, CODE_VERSION, "Unsupported protocol version", Some(&data));
+            let data = unsupported_version(&wanted);
+            return self.error(request, CODE_VERSION, UNSUPPORTED_VERSION, Some(&data));
         };
         self.engine_session.version = Some(version.into());
         let mut out = b"{\"protocolVersion\":".to_vec();
@@ -93,10 +92,8 @@ impl EngineTurn<'_, '_> {
             return wrong(&format!("`{}` is not a string", stateless::VERSION));
         };
         if version != MODERN {
-            let mut data = format!("{{\"supported\":[\"{MODERN}\"],\"requested\":").into_bytes();
-            json::write_str(&mut data, &version);
-            data.push(b'}');
-            return Err((CODE_VERSION, "Unsupported protocol version".to_owned(), data));
+            let data = unsupported_version(&version);
+            return Err((CODE_VERSION, UNSUPPORTED_VERSION.to_owned(), data));
         }
         let meta = envelope.params.and_then(|params| json::member(params, "_meta"));
         match meta.and_then(|meta| json::member(meta, stateless::CAPABILITIES)) {
@@ -104,6 +101,14 @@ impl EngineTurn<'_, '_> {
             None => wrong(&format!("`{}` is missing in `_meta`", stateless::CAPABILITIES)),
         }
     }
+}
+
+/// The data of the error for a version that the server does not speak.
+fn unsupported_version(requested: &str) -> Vec<u8> {
+    let mut data = format!("{{\"supported\":[\"{MODERN}\"],\"requested\":").into_bytes();
+    json::write_str(&mut data, requested);
+    data.push(b'}');
+    data
 }
 
 /// The severity of a log level: 0 is `debug`, the least severe.

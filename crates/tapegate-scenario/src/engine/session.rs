@@ -25,6 +25,7 @@ const STUBBORN_MAX: usize = 256;
 const ID_BYTES_MAX: usize = 1024;
 
 /// One client.
+#[derive(Default)]
 pub(super) struct EngineSession {
     /// Its number since the start, from 1.
     pub(super) number: u32,
@@ -77,32 +78,7 @@ pub(super) struct DeferredMessage {
 
 impl EngineSession {
     pub(super) fn new(number: u32, streams: bool) -> Self {
-        Self {
-            number,
-            streams,
-            delivery: DeliveryQueue::new(streams),
-            version: None,
-            is_modern: false,
-            is_connected: false,
-            starting: None,
-            level: None,
-            plays: Vec::new(),
-            suspended: VecDeque::new(),
-            listens: Vec::new(),
-            batches: EngineMap::default(),
-            batch_count: 0,
-            client_request_count: 0,
-            settled: VecDeque::new(),
-            changed: Vec::new(),
-            stubborn: VecDeque::new(),
-            has_left: false,
-            patient_until: None,
-            is_impatient: false,
-            scratch: Vec::new(),
-            held: VecDeque::new(),
-            held_bytes: 0,
-            held_since: 0,
-        }
+        Self { number, streams, delivery: DeliveryQueue::new(streams), ..Self::default() }
     }
 
     /// Whether one more operation may be pending.

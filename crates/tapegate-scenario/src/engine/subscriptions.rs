@@ -51,14 +51,12 @@ impl ListChange {
 impl ChangeSubscription {
     fn read(id: &[u8], wanted: &[u8]) -> Self {
         let wants = |name: &str| json::member(wanted, name) == Some(b"true");
-        let uris = json::member(wanted, "resourceSubscriptions").and_then(elements);
-        let uris = uris.unwrap_or_default().into_iter().take(URIS_MAX);
         Self {
             id: id.into(),
             tools: wants("toolsListChanged"),
             prompts: wants("promptsListChanged"),
             resources: wants("resourcesListChanged"),
-            uris: uris.map(|uri| text_of(uri).into_owned()).collect(),
+            uris: uris_in(wanted),
         }
     }
 
@@ -102,9 +100,13 @@ impl ChangeSubscription {
 
 /// The resources that a subscription request names.
 pub(super) fn uris(params: &[u8]) -> Vec<String> {
-    let wanted = json::member(params, "notifications");
-    let uris = wanted.and_then(|wanted| json::member(wanted, "resourceSubscriptions"));
-    let uris = uris.and_then(elements).unwrap_or_default().into_iter().take(URIS_MAX);
+    json::member(params, "notifications").map_or_else(Vec::new, uris_in)
+}
+
+/// The resources that a filter names.
+fn uris_in(wanted: &[u8]) -> Vec<String> {
+    let uris = json::member(wanted, "resourceSubscriptions").and_then(elements);
+    let uris = uris.unwrap_or_default().into_iter().take(URIS_MAX);
     uris.map(|uri| text_of(uri).into_owned()).collect()
 }
 

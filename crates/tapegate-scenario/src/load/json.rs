@@ -5,6 +5,7 @@
 
 use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr, compact};
 
+use super::variables::TextPosition;
 use crate::finding::Findings;
 use crate::node::{Node, NodeKey, NodeValue, Spot};
 use crate::yaml::NESTING_MAX;
@@ -114,26 +115,17 @@ struct LinePositions<'t> {
     text: &'t str,
     file: u16,
     at: usize,
-    line: u32,
-    start: usize,
-    column: u32,
+    position: TextPosition,
 }
 
 impl<'t> LinePositions<'t> {
     fn new(text: &'t str, file: u16) -> Self {
-        Self { text, file, at: 0, line: 1, start: 0, column: 1 }
+        Self { text, file, at: 0, position: TextPosition::default() }
     }
 
     fn spot(&mut self, to: usize) -> Spot {
-        let passed = self.text.get(self.at..to).unwrap_or_default();
-        if let Some(last) = memchr::memrchr(b'\n', passed.as_bytes()) {
-            self.line += memchr::memchr_iter(b'\n', passed.as_bytes()).count() as u32;
-            self.start = self.at + last + 1;
-            self.column = 1;
-            self.at = self.start;
-        }
-        self.column += self.text.get(self.at..to).unwrap_or_default().chars().count() as u32;
+        self.position.advance(self.text.get(self.at..to).unwrap_or_default());
         self.at = to.max(self.at);
-        Spot { file: self.file, line: self.line, column: self.column }
+        self.position.spot(self.file)
     }
 }

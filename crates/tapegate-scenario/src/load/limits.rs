@@ -30,7 +30,7 @@ impl Default for ScenarioLimits {
             prompts: 500,
             include_depth: 10,
             config_bytes: 10 << 20,
-            generator: GeneratorLimits { payload_bytes: 100 << 20, depth: 100_000, count: 100_000 },
+            generator: GeneratorLimits::default(),
         }
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn substitute<'t>(
         out.push_str(before);
         new.advance(before);
         old.advance(before);
-        let spot = Spot { file, line: old.line, column: old.column };
+        let spot = old.spot(file);
         let (value, bytes) = match () {
             () if tail.starts_with("$$") => (Cow::Borrowed("$"), 2),
             () if tail.starts_with("${") => match variable(&tail[2..]) {
@@ -181,7 +181,7 @@ impl LineState {
 }
 
 /// A position in a text: line and column in characters, from 1.
-struct TextPosition {
+pub(super) struct TextPosition {
     line: u32,
     column: u32,
 }
@@ -193,7 +193,8 @@ impl Default for TextPosition {
 }
 
 impl TextPosition {
-    fn advance(&mut self, text: &str) {
+    /// Moves it past a text.
+    pub(super) fn advance(&mut self, text: &str) {
         let last = match memchr::memrchr(b'\n', text.as_bytes()) {
             Some(at) => {
                 self.line += memchr::memchr_iter(b'\n', text.as_bytes()).count() as u32;
@@ -203,6 +204,10 @@ impl TextPosition {
             None => text,
         };
         self.column += last.chars().count() as u32;
+    }
+
+    pub(super) fn spot(&self, file: u16) -> Spot {
+        Spot { file, line: self.line, column: self.column }
     }
 
     fn pair(&self) -> (u32, u32) {

@@ -69,8 +69,6 @@ impl ScenarioReader<'_> {
             ResultKind::Prompt => (Some("messages"), NodeValue::List(Vec::new())),
             ResultKind::Method => (None, NodeValue::Null),
         };
-        let has =
-            |entries: &[(NodeKey, Node)], name: &str| entries.iter().any(|(k, _)| k.name == name);
         if let Some(name) = must.filter(|name| !has(&entries, name)) {
             entries.insert(0, new_member(at.node.spot, name, empty));
         }
@@ -119,7 +117,7 @@ impl ScenarioReader<'_> {
             }
         }
         for name in needs {
-            if !entries.iter().any(|(key, _)| key.name == *name) {
+            if !has(entries, name) {
                 self.findings.warning(spot, format!("`{kind}` content has no `{name}`"));
             }
         }
@@ -162,7 +160,6 @@ fn resource_content(node: &mut Node) {
 fn complete_resource(node: &mut Node, uri: &Node, mime_type: Option<&Node>) {
     let spot = node.spot;
     let NodeValue::Map(entries) = &mut node.value else { return };
-    let has = |entries: &[(NodeKey, Node)], name: &str| entries.iter().any(|(k, _)| k.name == name);
     if let (Some(mime_type), false) = (mime_type, has(entries, "mimeType")) {
         let key = NodeKey { spot, name: "mimeType".to_owned() };
         entries.insert(0, (key, mime_type.clone()));
@@ -181,6 +178,10 @@ fn short_resource(text: &Node) -> Node {
     let key = NodeKey { spot, name: "text".to_owned() };
     let part = Node { spot, value: NodeValue::Map(vec![(key, text.clone())]) };
     Node { spot, value: NodeValue::List(vec![part]) }
+}
+
+pub(super) fn has(entries: &[(NodeKey, Node)], name: &str) -> bool {
+    entries.iter().any(|(key, _)| key.name == name)
 }
 
 pub(super) fn new_member(spot: Spot, name: &str, value: NodeValue) -> (NodeKey, Node) {

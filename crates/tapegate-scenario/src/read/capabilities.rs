@@ -1,7 +1,7 @@
 //! A server's capabilities, combined from several places.
 
 use crate::model::PhaseState;
-use crate::node::{Node, NodeKey, NodeValue};
+use crate::node::{Node, NodeValue};
 use crate::shape::language;
 
 /// Capabilities with the keys in the spelling in which they are sent.
@@ -46,9 +46,6 @@ pub(super) fn infer(state: &PhaseState) -> Node {
         ("resources", !state.resources.is_empty() || !state.templates.is_empty()),
         ("prompts", !state.prompts.is_empty()),
     ];
-    let entries = kinds.into_iter().filter(|(_, there)| *there).map(|(name, _)| {
-        let key = NodeKey { spot: Default::default(), name: name.to_owned() };
-        (key, Node::new(NodeValue::Map(Vec::new())))
-    });
-    Node::new(NodeValue::Map(entries.collect()))
+    let entries = kinds.into_iter().filter(|(_, there)| *there);
+    Node::map(entries.map(|(name, _)| Node::entry(name, Node::map(Vec::new()))).collect())
 }

@@ -1,8 +1,9 @@
 //! Reads the server block, the metadata and the log settings.
 
+use super::body::has;
 use super::{ScenarioReader, capabilities};
 use crate::model::{LogOutput, LogSettings, ScenarioMetadata, ScenarioScope, ScenarioServer};
-use crate::node::{Node, NodeKey, NodeValue};
+use crate::node::{Node, NodeKey};
 use crate::shape::{TableFields, language};
 
 /// A longer name is probably a mistake.
@@ -45,15 +46,13 @@ impl ScenarioReader<'_> {
 
 /// A server that reports only its name.
 pub(super) fn minimal_server(name: &str, mut info: Vec<(NodeKey, Node)>) -> ScenarioServer {
-    let has = |info: &[(NodeKey, Node)], name: &str| info.iter().any(|(key, _)| key.name == name);
     for (key, value) in [("name", name), ("version", "0.0.0")] {
         if !has(&info, key) {
-            let key = NodeKey { spot: Default::default(), name: key.to_owned() };
-            info.push((key, Node::text(value)));
+            info.push(Node::entry(key, Node::text(value)));
         }
     }
     ScenarioServer {
-        info: Node::new(NodeValue::Map(info)),
+        info: Node::map(info),
         instructions: None,
         scope: ScenarioScope::default(),
         protocol_versions: crate::model::PROTOCOL_VERSIONS.map(str::to_owned).to_vec(),

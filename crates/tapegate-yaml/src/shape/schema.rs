@@ -4,7 +4,7 @@
 //! accepts `${VAR}` in place of a number, and `$include` or `$file` in place of most values.
 
 use super::{Shape, Table, UnknownKeys};
-use crate::node::{Node, NodeKey, NodeValue};
+use crate::node::{Node, NodeValue};
 
 /// The settings of a published schema.
 #[derive(Debug)]
@@ -26,18 +26,18 @@ impl SchemaInfo {
         collect_tables(self.top, &mut defs);
         let mut entries = Vec::new();
         if self.elsewhere {
-            entries.push(pair("elsewhere", reference_schema()));
+            entries.push(Node::entry("elsewhere", reference_schema()));
         }
         let variable = map([("type", text("string")), ("pattern", text("\\$\\{"))]);
-        entries.push(pair("variable", variable));
+        entries.push(Node::entry("variable", variable));
         let how = SchemaStyle { elsewhere: self.elsewhere };
-        entries.extend(defs.into_iter().map(|table| pair(table.name, how.table(table))));
+        entries.extend(defs.into_iter().map(|table| Node::entry(table.name, how.table(table))));
         let schema = map([
             ("$schema", text("https://json-schema.org/draft/2020-12/schema")),
             ("title", text(self.title)),
             ("description", text(self.about)),
             ("$ref", text(&format!("#/$defs/{}", self.top.name))),
-            ("$defs", Node::new(NodeValue::Map(entries))),
+            ("$defs", Node::map(entries)),
         ]);
         let mut out = String::new();
         pretty(&schema, 0, &mut out);
@@ -108,32 +108,32 @@ impl SchemaStyle {
                     [] => entry.about.to_owned(),
                     only => format!("{}: {}", only.join(", "), entry.about),
                 };
-                entries.insert(0, pair("description", text(&about)));
+                entries.insert(0, Node::entry("description", text(&about)));
             }
             for name in std::iter::once(entry.name).chain(entry.aliases.iter().copied()) {
-                properties.push(pair(name, schema.clone()));
+                properties.push(Node::entry(name, schema.clone()));
             }
         }
         let required: Vec<Node> =
             table.entries().filter(|entry| entry.required).map(|entry| text(entry.name)).collect();
         let mut entries = vec![
-            pair("description", text(table.about)),
-            pair("type", text("object")),
-            pair("properties", Node::new(NodeValue::Map(properties))),
+            Node::entry("description", text(table.about)),
+            Node::entry("type", text("object")),
+            Node::entry("properties", Node::map(properties)),
         ];
         if !required.is_empty() {
-            entries.push(pair("required", Node::new(NodeValue::List(required))));
+            entries.push(Node::entry("required", Node::list(required)));
         }
         if table.rest == UnknownKeys::Refuse {
-            entries.push(pair("additionalProperties", Node::new(NodeValue::Bool(false))));
+            entries.push(Node::entry("additionalProperties", Node::flag(false)));
         }
-        Node::new(NodeValue::Map(entries))
+        Node::map(entries)
     }
 
     /// The schema of everything that may be written in place of a shape.
     fn value(self, shape: &Shape, or_nothing: bool) -> Node {
         if matches!(shape, Shape::Any) {
-            return Node::new(NodeValue::Map(Vec::new()));
+            return Node::map(Vec::new());
         }
         let mut all = self.alternatives(shape);
         // Text accepts `${VAR}` anyway. A word or a number is never in a file of its own.
@@ -157,7 +157,7 @@ impl SchemaStyle {
         if or_nothing {
             all.push(map([("type", text("null"))]));
         }
-        map([("anyOf", Node::new(NodeValue::List(all)))])
+        map([("anyOf", Node::list(all))])
     }
 
     /// The schemas of a shape, of which one must match.
@@ -165,14 +165,14 @@ impl SchemaStyle {
         let typed = |name: &str| map([("type", text(name))]);
         let matching = |pattern: &str| map([("type", text("string")), ("pattern", text(pattern))]);
         vec![match shape {
-            Shape::Any => Node::new(NodeValue::Map(Vec::new())),
+            Shape::Any => Node::map(Vec::new()),
             Shape::Elsewhere(inner) => return self.alternatives(inner),
             Shape::Either(shapes) => {
                 return shapes.iter().flat_map(|shape| self.alternatives(shape)).collect();
             }
             Shape::Object => typed("object"),
             Shape::Text => typed("string"),
-            Shape::Name => map([("type", text("string")), ("minLength", number(1))]),
+            Shape::Name => map([("type", text("string")), ("minLength", Node::number(1))]),
             Shape::Bool => typed("boolean"),
             Shape::Number => typed("number"),
             Shape::Whole(least, most) => integer_schema(*least, *most),
@@ -185,7 +185,7 @@ impl SchemaStyle {
             }
             Shape::Choice(choices) => {
                 let words = choices.iter().map(|word| text(word)).collect();
-                map([("enum", Node::new(NodeValue::List(words)))])
+                map([("enum", Node::list(words))])
             }
             Shape::Word(word) => match (word.pattern)().as_str() {
                 "" => typed("string"),
@@ -203,49 +203,42 @@ impl SchemaStyle {
 }
 
 fn integer_schema(least: u64, most: u64) -> Node {
-    let mut entries = vec![pair("type", text("integer")), pair("minimum", number(least))];
+    let mut entries =
+        vec![Node::entry("type", text("integer")), Node::entry("minimum", Node::number(least))];
     if most < u64::MAX {
-        entries.push(pair("maximum", number(most)));
+        entries.push(Node::entry("maximum", Node::number(most)));
     }
-    Node::new(NodeValue::Map(entries))
+    Node::map(entries)
 }
 
 /// The schema of directives that replace a value.
 fn reference_schema() -> Node {
     let directive = |name: &str, with_changes: bool| {
-        let mut properties = vec![pair(name, map([("type", text("string"))]))];
+        let mut properties = vec![Node::entry(name, map([("type", text("string"))]))];
         if with_changes {
-            properties.push(pair("override", Node::new(NodeValue::Map(Vec::new()))));
+            properties.push(Node::entry("override", Node::map(Vec::new())));
         }
         map([
             ("type", text("object")),
-            ("properties", Node::new(NodeValue::Map(properties))),
-            ("required", Node::new(NodeValue::List(vec![text(name)]))),
-            ("additionalProperties", Node::new(NodeValue::Bool(false))),
+            ("properties", Node::map(properties)),
+            ("required", Node::list(vec![text(name)])),
+            ("additionalProperties", Node::flag(false)),
         ])
     };
     let all =
         vec![directive("$include", true), directive("$file", false), directive("$json", false)];
     map([
         ("description", text("A value from another file, or JSON that is sent verbatim.")),
-        ("anyOf", Node::new(NodeValue::List(all))),
+        ("anyOf", Node::list(all)),
     ])
 }
 
 fn map<const N: usize>(entries: [(&str, Node); N]) -> Node {
-    Node::new(NodeValue::Map(entries.into_iter().map(|(name, node)| pair(name, node)).collect()))
-}
-
-fn pair(name: &str, node: Node) -> (NodeKey, Node) {
-    (NodeKey { spot: Default::default(), name: name.to_owned() }, node)
+    Node::map(entries.into_iter().map(|(name, node)| Node::entry(name, node)).collect())
 }
 
 fn text(text: &str) -> Node {
     Node::text(text)
-}
-
-fn number(number: u64) -> Node {
-    Node::new(NodeValue::Number(number.to_string()))
 }
 
 /// Appends formatted JSON, with short values on one line.

@@ -232,6 +232,12 @@ fn resources_say_what_goes_without_saying() {
 }
 
 #[test]
+fn payloads_are_generated_where_only_what_we_add_has_templates() {
+    let text = "interpolate: none\nserver: {name: s}\nresource_templates:\n- template: {uriTemplate: 'u:{id}', name: n}\n  response: {contents: [{text: {$generate: {type: garbage, bytes: 3}}}]}\n";
+    assert!(finds(text, &[]).scenario.is_some());
+}
+
+#[test]
 fn nothing_may_stand_under_the_keys_of_mcp() {
     let scenario = good(
         "server: {name: s}\ntools:\n- tool: {name: t, description: null, annotations: ~, inputSchema: {type: object}}\n  response: {content: [{type: text, text: a, mimeType: null}]}\nresources:\n- resource: {uri: u, name: n, mimeType: null}\n",
