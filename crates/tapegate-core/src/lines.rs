@@ -12,8 +12,6 @@ use crate::frame::{EnvelopeSkimmer, PartialEnvelope};
 const HEAD_BYTES_MAX: usize = 4096;
 /// The minimum free space for the next read.
 const READ_BYTES: usize = 64 * 1024;
-/// The same for streams that are many and mostly idle.
-const READ_BYTES_SPARING: usize = 2 * 1024;
 /// The maximum size of an empty buffer, in multiples of that space, so that a run of large messages does
 /// not reallocate each time.
 const KEPT_ROOMS_MAX: usize = 32;
@@ -29,7 +27,6 @@ pub struct LineSplitter {
     /// Bytes from here on are free.
     end: usize,
     line_bytes_max: usize,
-    read_bytes: usize,
     drain: Option<OversizeDrain>,
 }
 
@@ -88,18 +85,12 @@ impl OversizeDrain {
 impl LineSplitter {
     /// An empty stream whose lines may have at most `line_bytes_max` bytes.
     pub fn new(line_bytes_max: usize) -> Self {
-        let (buffer, read_bytes) = (Vec::new(), READ_BYTES);
-        Self { buffer, cut: 0, searched: 0, end: 0, line_bytes_max, read_bytes, drain: None }
-    }
-
-    /// An empty stream that keeps a small buffer: for one of many mostly idle streams.
-    pub fn with_small_buffer(line_bytes_max: usize) -> Self {
-        Self { read_bytes: READ_BYTES_SPARING, ..Self::new(line_bytes_max) }
+        Self { buffer: Vec::new(), cut: 0, searched: 0, end: 0, line_bytes_max, drain: None }
     }
 
     /// Space to read into; call [`LineSplitter::filled`] with the number of bytes read.
     pub fn read_buffer(&mut self) -> &mut [u8] {
-        let wanted = self.end + self.read_bytes;
+        let wanted = self.end + READ_BYTES;
         if self.buffer.len() < wanted {
             // Doubling is capped, so that a large message does not reserve twice its size.
             let grown = (self.buffer.len() * 2).min(self.buffer.len() + 1024 * 1024);
@@ -181,7 +172,7 @@ impl LineSplitter {
     /// Whether the buffer is far larger than its unreleased content needs.
     fn has_excess_capacity(&self) -> bool {
         // Room for twice the content is kept, so that growing and shrinking do not alternate.
-        self.buffer.len() > KEPT_ROOMS_MAX * self.read_bytes + 2 * (self.end - self.cut)
+        self.buffer.len() > KEPT_ROOMS_MAX * READ_BYTES + 2 * (self.end - self.cut)
     }
 
     /// Moves the bytes of an oversize line up to `stop` into the drain. If they are the last that were
@@ -207,8 +198,7 @@ mod tests {
 
     /// Everything that `stream` yields when it arrives in pieces of the given sizes.
     fn cut_all(stream: &[u8], sizes: &[usize], max: usize) -> Vec<String> {
-        let mut lines =
-            if max > 30 { LineSplitter::new(max) } else { LineSplitter::with_small_buffer(max) };
+        let mut lines = LineSplitter::new(max);
         let mut out = Vec::new();
         let mut rest = stream;
         let mut sizes = sizes.iter().copied().cycle();

@@ -241,17 +241,10 @@ impl ServerConnection {
     ) -> Result<Option<PermittedMessage<'static>>, SessionStoppedError> {
         let (lane, from) = (self.lane, Side::Client);
         let bytes_max = self.session.message_bytes_max();
-        let mut to_client = None;
-        for answer in
-            self.session.feed_and_commit(RelayEvent::TooLarge { lane, from, message, bytes_max })?
-        {
-            match answer.to {
-                Side::Client => to_client = Some(answer.message.into_owned()),
-                // It was an answer, so the server is told why it does not arrive.
-                Side::Server => self.send_own(answer.message),
-            }
-        }
-        Ok(to_client)
+        let refused = RelayEvent::TooLarge { lane, from, message, bytes_max };
+        // If it was an answer, the server is told why it does not arrive.
+        let to_client = self.send_server_part(self.session.feed_and_commit(refused)?).pop();
+        Ok(to_client.map(PermittedMessage::into_owned))
     }
 }
 

@@ -359,13 +359,8 @@ impl ServerConnection {
         if let (MessageKind::Request, Some(id)) = (envelope.kind(), envelope.id) {
             let message = OwnMessage::error(id, -32601, reason);
             let (lane, to) = (self.lane, Side::Server);
-            for own in self
-                .session
-                .feed_and_commit(RelayEvent::Ours { lane, to, message })
-                .unwrap_or_default()
-            {
-                self.send_own(own.message);
-            }
+            let own = self.session.feed_and_commit(RelayEvent::Ours { lane, to, message });
+            self.send_server_part(own.unwrap_or_default());
         }
     }
 
@@ -416,13 +411,9 @@ impl ServerConnection {
             message.envelope.id = Some(theirs);
         }
         let (from, bytes_max) = (Side::Server, self.session.message_bytes_max());
-        for answer in
-            self.session.feed_and_commit(RelayEvent::TooLarge { lane, from, message, bytes_max })?
-        {
-            match answer.to {
-                Side::Client => self.send_final_answer(lane, answer.message.into_owned()),
-                Side::Server => self.send_own(answer.message),
-            }
+        let refused = RelayEvent::TooLarge { lane, from, message, bytes_max };
+        for answer in self.send_server_part(self.session.feed_and_commit(refused)?) {
+            self.send_final_answer(lane, answer.into_owned());
         }
         Ok(())
     }
