@@ -8,7 +8,7 @@ use tapegate_wire::recorded_session::{OnTapeError, RecordedSession};
 
 use crate::http_actor_sessions::PipeRecorder;
 use crate::stdio_actor_host::StdioActorHost;
-use crate::waiting::{is_full, wait_until};
+use crate::waiting::wait_until;
 
 fn read(house: &mut StdioActorHost, count: usize) -> String {
     let mut bytes = vec![0; count];
@@ -44,7 +44,7 @@ fn ec_trans_002_a_client_that_does_not_read_a_line_to_its_end_is_not_heard() {
     let pipe = input.try_clone().unwrap();
     let writer = std::thread::spawn(move || input.write_all(&b"\n".repeat(lines)).unwrap());
     // The buffers in between hold some of it, and then both sides are blocked.
-    wait_until("both to be blocked", || is_full(&pipe) && house.host.is_idle());
+    wait_until("both to be blocked", || house.host.is_stalled(&pipe));
     drop(pipe);
     let heard = house.heard.load(Ordering::Relaxed);
     assert!(heard < lines / 2, "{heard}");

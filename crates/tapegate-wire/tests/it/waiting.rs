@@ -53,16 +53,28 @@ pub(crate) struct ThreadStatus(PathBuf);
 impl ThreadStatus {
     /// The thread that asks.
     pub(crate) fn own() -> Self {
-        Self(Path::new("/proc").join(fs::read_link("/proc/thread-self").unwrap()).join("stat"))
+        Self(Path::new("/proc").join(fs::read_link("/proc/thread-self").unwrap()).join("status"))
     }
 
-    /// Whether it waits for something. A thread that could read from a pipe, and wants to, does not.
+    /// Whether it waits for something.
     pub(crate) fn is_idle(&self) -> bool {
-        fs::read_to_string(&self.0).unwrap().contains(") S ")
+        self.naps().is_some()
     }
-}
 
-/// Whether a pipe accepts no more.
-pub(crate) fn is_full(pipe: &PipeWriter) -> bool {
-    poll(&mut [PollFd::new(pipe, PollFlags::OUT)], Some(&Timespec::default())).unwrap() == 0
+    /// Whether it does not read, although a pipe is full.
+    pub(crate) fn is_stalled(&self, pipe: &PipeWriter) -> bool {
+        // Asleep all the time: otherwise it may have read what was there, and wait for more.
+        let before = self.naps();
+        let mut ends = [PollFd::new(pipe, PollFlags::OUT)];
+        let is_full = poll(&mut ends, Some(&Timespec::default())).unwrap() == 0;
+        before.is_some() && is_full && self.naps() == before
+    }
+
+    /// How often it has fallen asleep, if it sleeps.
+    fn naps(&self) -> Option<u64> {
+        let status = fs::read_to_string(&self.0).unwrap();
+        let value = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        value("State:")?.starts_with('S').then_some(())?;
+        value("voluntary_ctxt_switches:")?.parse().ok()
+    }
 }

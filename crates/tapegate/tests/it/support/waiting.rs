@@ -79,14 +79,27 @@ pub(super) fn pause(limit: Duration) {
 /// Waits until a process has handled all its input and waits for more.
 #[track_caller]
 pub(crate) fn wait_until_idle(pid: u32) {
-    wait_until("a process with nothing to do", || is_idle(pid));
+    // Not awake between two looks: it may sleep for a moment while it waits for itself.
+    let mut before = None;
+    wait_until("a process with nothing to do", || {
+        let now = naps(pid);
+        let is_idle = now.is_some() && now == before;
+        before = now;
+        is_idle
+    });
 }
 
-/// Whether all threads of a process sleep. One that could read from a pipe, and wants to, does not.
-fn is_idle(pid: u32) -> bool {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let mut states = threads.map(|one| fs::read_to_string(one.path().join("stat")));
-    states.all(|stat| stat.is_ok_and(|stat| stat.contains(") S ")))
+/// How often each thread of a process has fallen asleep, if all of them sleep. A thread that could
+/// read from a pipe, and wants to, does not.
+fn naps(pid: u32) -> Option<Vec<u64>> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let naps = |thread: fs::DirEntry| {
+        let status = fs::read_to_string(thread.path().join("status")).ok()?;
+        let value = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        value("State:")?.starts_with('S').then_some(())?;
+        value("voluntary_ctxt_switches:")?.parse().ok()
+    };
+    threads.map(naps).collect()
 }
 
 /// Waits until a process does not read any more, although the pipe at `descriptor` is full.
@@ -97,7 +110,9 @@ pub(crate) fn wait_until_stalled(pid: u32, descriptor: &Path) {
 
 /// Whether a process does not read, although the pipe at `descriptor` is full.
 pub(crate) fn is_stalled(pid: u32, descriptor: &Path) -> bool {
-    is_full(descriptor) && is_idle(pid)
+    // Asleep all the time: otherwise it may have read what was there, and wait for more.
+    let before = naps(pid);
+    before.is_some() && is_full(descriptor) && naps(pid) == before
 }
 
 /// Waits until nothing is left to read in the pipe at `descriptor`.
