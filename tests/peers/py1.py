@@ -71,6 +71,7 @@ async def main(kind, target, *args):
             peer.client = session
             await t.step("server", session.initialize)
             await everything.run(peer, t)
+            t.is_over = True
     t.print()
 
 

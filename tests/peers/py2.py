@@ -82,6 +82,7 @@ async def main(era, kind, target, *args):
 
         await t.step("server", server)
         await {"legacy": everything.run, "servers": servers}.get(era, modern.run)(peer, t)
+        t.is_over = True
     t.print()
 
 

@@ -31,6 +31,7 @@ RULES = [
 class Transcript:
     def __init__(self, unheard=()):
         self.steps, self.notes, self.progress, self.unheard = [], [], [], unheard
+        self.is_over = False  # set when the last step is done, and the client begins to close its session
 
     async def step(self, name, run):
         """Runs one step; what it returns or raises becomes its line."""
@@ -156,13 +157,11 @@ async def tap(transport, transcript, unsent=()):
 
         return keep
 
-    done = False
     try:
         async with transport as (read, write, *_):
             yield Tapped(read, hear("s2c")), Tapped(write, hear("c2s"))
-            done = True
     except BaseExceptionGroup as errors:
         # The SDK fails if the server says something just when the session is closed: it has nobody to give it to.
-        if not done or errors.split((anyio.BrokenResourceError, anyio.ClosedResourceError))[1]:
+        if not transcript.is_over or errors.split((anyio.BrokenResourceError, anyio.ClosedResourceError))[1]:
             raise
     wire.close()

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use tapegate_hub::api::GovernanceDecision;
 use tapegate_hub::hub_policy::HubPolicyLoad;
 
-use crate::support::{GUARD, call, policy, raw, request, with_hub};
+use crate::support::{GUARD, call, policy, raw, request, wait_until, with_hub};
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -304,14 +304,12 @@ fn a_collector_that_refuses_or_is_not_there_holds_nobody_up() {
                 };
                 // The queue overflows, so some spans are dropped and counted. That may happen before
                 // the first export has failed.
-                loop {
+                wait_until(async || {
                     let text = scrape().await;
                     assert!(text.contains(r#"outcome="deny"} 100"#), "{text}");
-                    if text.contains(dropped) && is_noticed() {
-                        break;
-                    }
-                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-                }
+                    text.contains(dropped) && is_noticed()
+                })
+                .await;
             },
         );
     }

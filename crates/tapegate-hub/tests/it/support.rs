@@ -201,6 +201,21 @@ pub(crate) async fn raw(address: &str, request: impl AsRef<[u8]>) -> String {
     tokio::task::spawn_blocking(asked).await.unwrap()
 }
 
+/// Waits until a condition holds; the time limit of the test is its limit too.
+pub(crate) async fn wait_until(mut holds: impl AsyncFnMut() -> bool) {
+    while !holds().await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Waits until the hub is answering this many requests.
+pub(crate) async fn wait_until_active(running: &HubFixture, count: usize) {
+    // The scrape is one of them.
+    let expected = format!("thoughtgate_active_requests {}\n", count + 1);
+    let scrape = request(running, "GET", "/metrics", "");
+    wait_until(async || raw(&running.address, &scrape).await.contains(&expected)).await;
+}
+
 /// A request with the approvers' token, as bytes.
 pub(crate) fn request(running: &HubFixture, method: &str, path: &str, body: &str) -> String {
     format!(

@@ -1,7 +1,6 @@
 //! Approval requests through the hub.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use tapegate_hub::api::{
     EventLine, EventsRequest, GovernanceDecision, HubPush, SettleRequest, TaskStatus,
@@ -10,7 +9,7 @@ use tapegate_hub::client::ClientError;
 use tapegate_hub::hub_policy::HubPolicyLoad;
 use tapegate_store::approvals::{ApprovalDecision, ApprovalOutcome, ApprovalStore};
 
-use crate::support::{call, policy, raw, request, with_hub};
+use crate::support::{call, policy, raw, request, wait_until_active, with_hub};
 
 const POLICY: &str = r#"
 schema: 1
@@ -134,7 +133,7 @@ fn who_waits_is_told_at_once_that_the_hub_ends() {
     with_hub(loaded, |running| async move {
         let id = running.client.evaluate(&call("pay")).await.unwrap().task_id.unwrap();
         let (settled, ()) = tokio::join!(running.client.wait_until_settled(&id), async {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            wait_until_active(&running, 1).await;
             running.hub.stop();
         });
         let settled = settled.unwrap();
@@ -268,14 +267,10 @@ fn a_hundred_who_wait_for_one_decision_all_hear_of_it() {
                 running.client.wait_until_settled(&id).await.unwrap().status
             });
         }
-        let scrape = || raw(&running.address, request(&running, "GET", "/metrics", ""));
-        // The scrape itself is also being answered.
-        while !scrape().await.contains("thoughtgate_active_requests 101") {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait_until_active(&running, 100).await;
         running.approver.approve(&id, &by("ann")).await.unwrap();
         let heard = waiting.join_all().await;
         assert!(heard.iter().all(|status| *status == TaskStatus::Approved), "{heard:?}");
-        assert!(scrape().await.contains("thoughtgate_active_requests 1\n"));
+        wait_until_active(&running, 0).await;
     });
 }

@@ -5,7 +5,6 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::mpsc;
-use std::time::Instant;
 
 use tapegate_core::gate::HoldEnd;
 use tapegate_wire::child::ServerLaunch;
@@ -20,7 +19,7 @@ use tapegate_wire::stdio::{ClientPorts, ShutdownTimeouts};
 use tokio::task::LocalSet;
 
 use crate::http_peers::{self, HttpMessage, HttpTestServer};
-use crate::word_gate::{BOTH, GateControl, JSON, PATIENCE, call, guarded, refused};
+use crate::word_gate::{BOTH, GateControl, JSON, call, guarded, refused};
 
 const MODERN: &[&str] = &[
     "content-type: application/json",
@@ -98,18 +97,6 @@ impl InboundHarness {
         let names = text.split("\"name\":\"").skip(1);
         names.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
     }
-
-    fn wait_ended(&self) -> Vec<HoldEnd> {
-        let begin = Instant::now();
-        loop {
-            let ended = self.desk.done.lock().unwrap().ended.clone();
-            if !ended.is_empty() {
-                return ended;
-            }
-            assert!(begin.elapsed() < PATIENCE, "the hold goes on");
-            std::thread::yield_now();
-        }
-    }
 }
 
 impl Drop for InboundHarness {
@@ -169,7 +156,7 @@ fn a_client_that_leaves_the_bridge_abandons_its_held_call() {
         let reader = bridge.send(&headers, &call(1, "hold"));
         let (ticket, _) = bridge.desk.held();
         drop(reader);
-        assert_eq!(bridge.wait_ended(), [HoldEnd::Abandoned]);
+        assert_eq!(bridge.desk.wait_ended(), [HoldEnd::Abandoned]);
         bridge.desk.approve(ticket);
         assert!(bridge.post(&headers, &call(2, "x")).message().contains("\"got\":\"x\""));
         assert_eq!(bridge.heard(), ["x"]);
@@ -186,7 +173,7 @@ fn when_a_session_ends_its_held_calls_are_answered() {
     http_peers::reply(&mut http_peers::send(bridge.port, "DELETE /mcp", &[&session], ""));
     let told = http_peers::reply(&mut one).body;
     assert!(told.contains("\"id\":1,\"error\"") && told.contains("ended the session"), "{told}");
-    assert_eq!(bridge.wait_ended(), [HoldEnd::Closed]);
+    assert_eq!(bridge.desk.wait_ended(), [HoldEnd::Closed]);
 }
 
 #[test]

@@ -6,21 +6,16 @@ use std::sync::{Arc, Mutex};
 
 use crate::http_peers::{self, HttpMessage, HttpTestServer};
 use crate::proxy_gate::{GatedProxy, answering};
-use crate::word_gate::{BOTH, JSON, PATIENCE, call};
+use crate::waiting::wait_until;
+use crate::word_gate::{BOTH, JSON, call};
 
 /// Waits until the server has received everything that the gate permitted.
 fn wait_for_permitted(gate: &GatedProxy, server: &HttpTestServer) {
-    let begin = std::time::Instant::now();
-    loop {
+    wait_until("what was permitted to be sent", || {
         let permitted = gate.desk.done.lock().unwrap().permitted.clone();
         let bodies = server.bodies();
-        let missing: Vec<_> = permitted.iter().filter(|text| !bodies.contains(text)).collect();
-        if missing.is_empty() {
-            return;
-        }
-        assert!(begin.elapsed() < PATIENCE, "let through, but never sent: {missing:?}");
-        std::thread::yield_now();
-    }
+        permitted.iter().all(|text| bodies.contains(text))
+    });
 }
 
 /// A server that answers each request with the head that `status` returns for its path.

@@ -1,10 +1,10 @@
 //! Handler calls: programs run and servers called for an actor.
 
-use std::time::Instant;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::http_peers::HttpTestServer;
 use crate::stdio_actor_host::StdioActorHost;
-use crate::word_gate::PATIENCE;
+use crate::waiting::{wait_for_pid, wait_for_the_end_of, wait_until};
 
 #[test]
 fn a_program_is_told_on_its_input_and_what_it_says_comes_back() {
@@ -18,9 +18,17 @@ fn a_program_is_told_on_its_input_and_what_it_says_comes_back() {
 
 #[test]
 fn an_errand_is_waited_for_even_when_the_client_says_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     let mut house = StdioActorHost::open();
-    house.say("run sleep 0.1\n");
+    house.say(&format!("run cat {}\n", path.display()));
     house.input = None;
+    wait_until("the client to be gone", || {
+        house.log.lock().unwrap().iter().any(|line| line.ends_with(" Left"))
+    });
+    // The program ends with its input.
+    drop(std::fs::File::options().write(true).open(&path).unwrap());
     assert_eq!(house.line(), "done 7 ok");
     assert_eq!(house.line(), "");
     assert_eq!(house.end().0, "Client");
@@ -53,16 +61,6 @@ fn a_program_that_leaves_others_behind_is_done_when_it_is_and_they_go_with_it() 
     wait_for_the_end_of(&std::fs::read_to_string(&file).unwrap());
 }
 
-/// Waits until a process has ended. Its new parent may take a while to reap it.
-fn wait_for_the_end_of(pid: &str) {
-    let status = format!("/proc/{}/stat", pid.trim());
-    let begin = Instant::now();
-    while std::fs::read_to_string(&status).is_ok_and(|stat| !stat.contains(") Z ")) {
-        assert!(begin.elapsed() < PATIENCE, "it still runs");
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn nothing_of_an_errand_outlives_its_seat() {
     let folder = tempfile::tempdir().unwrap();
@@ -71,12 +69,7 @@ fn nothing_of_an_errand_outlives_its_seat() {
     std::fs::write(&script, format!("echo $$ > {}\nexec sleep 100", file.display())).unwrap();
     let mut house = StdioActorHost::open();
     house.say(&format!("run sh {}\n", script.display()));
-    let begin = Instant::now();
-    while std::fs::read_to_string(&file).map_or(true, |pid| pid.trim().is_empty()) {
-        assert!(begin.elapsed() < PATIENCE, "it does not start");
-        std::thread::yield_now();
-    }
-    let pid = std::fs::read_to_string(&file).unwrap();
+    let pid = wait_for_pid(&file);
     house.say("break\n");
     assert_eq!(house.end().0, "Actor");
     wait_for_the_end_of(&pid);

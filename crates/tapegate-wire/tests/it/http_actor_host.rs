@@ -3,7 +3,6 @@
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use tapegate_wire::actor_host::ActorHost;
 use tapegate_wire::clock::Clock;
@@ -19,7 +18,7 @@ use crate::http_peers::{self, HttpMessage};
 use crate::json_rpc_actor::JsonRpcActor;
 use crate::scripted_actor::ActorLog;
 use crate::stdio_actor_host::{MESSAGE_BYTES_MAX, options};
-use crate::word_gate::PATIENCE;
+use crate::waiting::wait_until;
 
 /// The headers of every POST.
 const PLAIN: &[&str] =
@@ -105,12 +104,7 @@ impl HttpActorHost {
     }
 
     fn wait_until(&self, told: &str, is_it: impl Fn(&str) -> bool) {
-        let begin = Instant::now();
-        while !self.log.lock().unwrap().iter().any(|line| is_it(line)) {
-            let told_so_far = self.log.lock().unwrap().clone();
-            assert!(begin.elapsed() < PATIENCE, "not {told:?}: {told_so_far:?}");
-            std::thread::yield_now();
-        }
+        wait_until(told, || self.log.lock().unwrap().iter().any(|line| is_it(line)));
     }
 
     /// Waits for the end, and returns its cause and the actor's log.

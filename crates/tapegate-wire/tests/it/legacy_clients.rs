@@ -2,14 +2,14 @@
 
 use std::io::BufReader;
 use std::net::TcpStream;
-use std::time::Instant;
 
 use tapegate_core::gate::HoldEnd;
 
 use crate::bridge_gate::{InboundHarness, answer};
 use crate::http_peers;
 use crate::proxy_gate::{EVENTS, GatedProxy, raw};
-use crate::word_gate::{GateControl, JSON, PATIENCE, call, refused};
+use crate::waiting::wait_until;
+use crate::word_gate::{GateControl, JSON, call, refused};
 
 /// A client that has opened its stream and received its endpoint.
 struct LegacyClient {
@@ -64,11 +64,7 @@ fn gate() -> GatedProxy {
 fn by_a_proxy_a_client_is_answered_on_its_stream() {
     let gate = gate();
     LegacyClient::join(gate.port).calls(&gate.desk);
-    let begin = Instant::now();
-    while !gate.desk.permitted(&call(3, "hold")) {
-        assert!(begin.elapsed() < PATIENCE);
-        std::thread::yield_now();
-    }
+    wait_until("the approved call", || gate.desk.permitted(&call(3, "hold")));
 }
 
 #[test]
@@ -78,7 +74,7 @@ fn a_client_that_leaves_takes_its_held_calls_back() {
     client.post(&call(1, "hold"));
     gate.desk.held();
     drop(client);
-    assert_eq!(gate.wait_ended(), [HoldEnd::Cancelled]);
+    assert_eq!(gate.desk.wait_ended(), [HoldEnd::Cancelled]);
 }
 
 #[test]

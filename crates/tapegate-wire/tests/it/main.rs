@@ -1,4 +1,4 @@
-//! The wire, tested with real pipes and real time.
+//! The wire, tested with real pipes and, almost everywhere, real time.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -17,9 +17,11 @@ mod proxy_gate;
 #[cfg(debug_assertions)]
 mod scan_counts;
 mod scripted_actor;
+mod session_time;
 mod stdio_actor_host;
 mod stdio_actor_sessions;
 mod stdio_gate;
 mod stdio_raw_output;
 mod stream_resumption;
+mod waiting;
 mod word_gate;

@@ -16,7 +16,8 @@ use tapegate_wire::signals::Signals;
 
 use crate::http_peers::{self, HttpMessage, HttpTestServer};
 use crate::proxy_gate::answering;
-use crate::word_gate::{JSON, PATIENCE, call};
+use crate::waiting::PATIENCE;
+use crate::word_gate::{JSON, call};
 
 const MIB: usize = 1 << 20;
 /// Longer than any test, for timeouts that must not expire.

@@ -15,7 +15,7 @@ use tapegate_wire::http::{SharedSession, serve};
 use tapegate_wire::signals::Signals;
 
 use crate::http_peers::{self, HttpMessage, HttpTestServer};
-use crate::word_gate::{BOTH, GateControl, JSON, PATIENCE, call, guarded, refused};
+use crate::word_gate::{BOTH, GateControl, JSON, call, guarded, refused};
 
 /// A proxy with a gate.
 pub(crate) struct GatedProxy {
@@ -48,18 +48,6 @@ impl GatedProxy {
 
     pub(crate) fn post(&self, body: &str) -> HttpMessage {
         http_peers::reply(&mut self.send("POST /mcp", JSON, body))
-    }
-
-    pub(crate) fn wait_ended(&self) -> Vec<HoldEnd> {
-        let begin = std::time::Instant::now();
-        loop {
-            let ended = self.desk.done.lock().unwrap().ended.clone();
-            if !ended.is_empty() {
-                return ended;
-            }
-            assert!(begin.elapsed() < PATIENCE, "the hold goes on");
-            std::thread::yield_now();
-        }
     }
 }
 
@@ -314,7 +302,7 @@ fn a_client_that_leaves_abandons_its_held_call() {
             http_peers::head(&mut reader);
         }
         drop(reader);
-        assert_eq!(gate.wait_ended(), [HoldEnd::Abandoned]);
+        assert_eq!(gate.desk.wait_ended(), [HoldEnd::Abandoned]);
         gate.desk.approve(ticket);
         gate.post(&call(2, "x"));
     }

@@ -16,6 +16,7 @@ use tapegate_wire::signals::Signals;
 use tapegate_wire::stdio::{ClientPorts, ShutdownTimeouts};
 
 use crate::scripted_actor::{ActorLog, ScriptedActor};
+use crate::waiting::ThreadStatus;
 
 /// The largest message of these tests.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
@@ -41,6 +42,8 @@ pub(crate) struct StdioActorHost {
     pub(crate) log: ActorLog,
     /// How many client lines the actor has received.
     pub(crate) heard: Arc<AtomicUsize>,
+    /// The thread that runs it.
+    pub(crate) host: ThreadStatus,
     thread: Option<JoinHandle<String>>,
 }
 
@@ -71,7 +74,9 @@ impl StdioActorHost {
         let log = ActorLog::default();
         let heard = Arc::<AtomicUsize>::default();
         let (theirs, count) = (log.clone(), Arc::clone(&heard));
+        let (sender, host) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
+            sender.send(ThreadStatus::own()).unwrap();
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let clock = Clock::start();
@@ -92,6 +97,7 @@ impl StdioActorHost {
             output: Some(BufReader::new(output)),
             log,
             heard,
+            host: host.recv().unwrap(),
             thread: Some(thread),
         }
     }

@@ -3,30 +3,17 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use tapegate_wire::recorded_session::{OnTapeError, RecordedSession};
 
 use crate::http_actor_sessions::PipeRecorder;
 use crate::stdio_actor_host::StdioActorHost;
+use crate::waiting::wait_until;
 
 fn read(house: &mut StdioActorHost, count: usize) -> String {
     let mut bytes = vec![0; count];
     house.output.as_mut().unwrap().read_exact(&mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
-}
-
-/// Waits until the actor receives no more lines.
-fn quiet(house: &StdioActorHost) -> usize {
-    let (mut heard, mut since) = (0, Instant::now());
-    while since.elapsed() < Duration::from_millis(200) {
-        let now = house.heard.load(Ordering::Relaxed);
-        if now != heard {
-            (heard, since) = (now, Instant::now());
-        }
-        std::thread::yield_now();
-    }
-    heard
 }
 
 #[test]
@@ -54,9 +41,12 @@ fn ec_trans_002_a_client_that_does_not_read_a_line_to_its_end_is_not_heard() {
     assert_eq!(read(&mut house, 1), "x");
     let lines = 1_000_000;
     let mut input = house.input.take().unwrap();
+    let pipe = input.try_clone().unwrap();
     let writer = std::thread::spawn(move || input.write_all(&b"\n".repeat(lines)).unwrap());
     // The buffers in between hold some of it, and then both sides are blocked.
-    let heard = quiet(&house);
+    wait_until("both to be blocked", || house.host.is_stalled(&pipe));
+    drop(pipe);
+    let heard = house.heard.load(Ordering::Relaxed);
     assert!(heard < lines / 2, "{heard}");
     let mut rest = Vec::new();
     house.output.as_mut().unwrap().read_to_end(&mut rest).unwrap();
@@ -70,9 +60,12 @@ fn a_client_for_whom_too_much_is_held_back_is_not_heard_but_what_is_due_comes() 
     let mut house = StdioActorHost::open();
     house.say("later 50 then\nhoard 100000000\nsay never\n");
     assert_eq!(house.line(), "then");
-    assert_eq!(quiet(&house), 2);
+    wait_until("an idle host", || house.host.is_idle());
+    assert_eq!(house.heard.load(Ordering::Relaxed), 2);
     house.output = None;
-    assert_eq!(house.end().0, "Client");
+    let (cause, told) = house.end();
+    assert_eq!(cause, "Client");
+    assert!(!told.iter().any(|line| line.contains("never")), "{told:?}");
 }
 
 #[test]

@@ -6,7 +6,6 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{
@@ -18,8 +17,7 @@ use tapegate_core::time::Timestamp;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::recorded_session::{OnTapeError, RecordedSession};
 
-/// How long something that must happen may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+use crate::waiting::{PATIENCE, wait_for};
 
 /// The headers of a client that accepts JSON.
 pub(crate) const JSON: &[&str] = &["content-type: application/json", "accept: application/json"];
@@ -98,6 +96,12 @@ impl GateControl {
 
     pub(crate) fn deny(&self, ticket: HoldId) {
         self.settle.blocking_send((ticket, HoldOutcome::Refused(refusal("rejected")))).unwrap();
+    }
+
+    /// Waits until a hold has ended, and returns how all that have ended did so.
+    pub(crate) fn wait_ended(&self) -> Vec<HoldEnd> {
+        let ended = || self.done.lock().unwrap().ended.clone();
+        wait_for("the end of a hold", || Some(ended()).filter(|ended| !ended.is_empty()))
     }
 
     pub(crate) fn permitted(&self, text: &str) -> bool {

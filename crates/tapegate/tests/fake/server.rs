@@ -6,10 +6,10 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::Command;
-use std::time::Duration;
 
 fn main() {
-    let mut server = FakeServer { input: BufReader::with_capacity(1 << 16, io::stdin()), log: None };
+    let input = BufReader::with_capacity(1 << 16, io::stdin());
+    let mut server = FakeServer { input, log: None, held: Vec::new() };
     for step in std::env::args().skip(1) {
         let (verb, rest) = step.split_once('=').unwrap_or((&step, ""));
         // A peer that is gone ends the server, as it would end any other.
@@ -22,6 +22,8 @@ fn main() {
 struct FakeServer {
     input: BufReader<io::Stdin>,
     log: Option<File>,
+    /// The ids of requests that are answered later.
+    held: Vec<String>,
 }
 
 impl FakeServer {
@@ -38,16 +40,19 @@ impl FakeServer {
             // Reads everything without answering.
             "eof" => while self.line()?.is_some() {},
             // Answers every request until the end.
-            "serve" => while let Some(line) = self.line()? { self.answer(&line, rest)? },
+            "serve" => while let Some(line) = self.line()? { self.answer(&line)? },
             // A server with these tools, and with a resource, a template and a prompt.
             "mcp" => while let Some(line) = self.line()? { self.as_server(&line, rest)? },
             // Answers a number of lines.
             "answer" => (0..number(rest)).try_for_each(|_| match self.line()? {
-                Some(line) => self.answer(&line, ""),
+                Some(line) => self.answer(&line),
                 None => Ok(()),
             })?,
             // Collects requests and answers them in reverse order.
-            "reverse" => self.reverse(number(rest))?,
+            "reverse" => {
+                self.hold(number(rest))?;
+                put(&self.held.drain(..).rev().flat_map(|id| result(&id)).collect::<Vec<_>>())?;
+            }
             // Echoes the input byte for byte, without waiting for complete lines.
             "copy" => self.copy()?,
             // Numbered notifications: count, then bytes of padding.
@@ -58,7 +63,15 @@ impl FakeServer {
             },
             // A result of many bytes for the id.
             "big" => big(rest)?,
-            "sleep" => std::thread::sleep(Duration::from_millis(number(rest) as u64)),
+            // Reads requests that are answered by `release`.
+            "hold" => self.hold(number(rest))?,
+            "release" => put(&self.held.drain(..number(rest)).flat_map(|id| result(&id)).collect::<Vec<_>>())?,
+            // Waits until a named pipe is opened and closed.
+            "await" => drop(std::fs::read(rest)?),
+            // Does nothing until it is killed.
+            "hang" => loop {
+                std::thread::park();
+            },
             "spawn" => drop(Command::new("sh").args(["-c", rest]).spawn()?),
             "exit" => std::process::exit(rest.parse().unwrap_or(98)),
             "abort" => std::process::abort(),
@@ -77,12 +90,8 @@ impl FakeServer {
         Ok((!line.is_empty()).then_some(line))
     }
 
-    fn answer(&self, line: &[u8], pause_ms: &str) -> io::Result<()> {
-        let Some(id) = request_id(line) else { return Ok(()) };
-        if !pause_ms.is_empty() {
-            std::thread::sleep(Duration::from_millis(number(pause_ms) as u64));
-        }
-        put(&result(&id))
+    fn answer(&self, line: &[u8]) -> io::Result<()> {
+        request_id(line).map_or(Ok(()), |id| put(&result(&id)))
     }
 
     fn as_server(&self, line: &[u8], names: &str) -> io::Result<()> {
@@ -109,14 +118,13 @@ impl FakeServer {
         put(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n").as_bytes())
     }
 
-    fn reverse(&mut self, count: usize) -> io::Result<()> {
-        let mut ids = Vec::new();
-        while ids.len() < count {
+    fn hold(&mut self, count: usize) -> io::Result<()> {
+        let end = self.held.len() + count;
+        while self.held.len() < end {
             let Some(line) = self.line()? else { break };
-            ids.extend(request_id(&line));
+            self.held.extend(request_id(&line));
         }
-        let replies: Vec<u8> = ids.iter().rev().flat_map(|id| result(id)).collect();
-        put(&replies)
+        Ok(())
     }
 
     fn copy(&mut self) -> io::Result<()> {

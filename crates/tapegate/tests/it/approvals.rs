@@ -401,7 +401,7 @@ fn killing_commands_that_decide_leaves_one_line_for_each_decision() {
         let mut command = state.command(&["approve", id]);
         command.args(key_flags(state.path())).stdout(Stdio::null()).stderr(Stdio::null());
         let mut command = command.spawn().unwrap();
-        std::thread::sleep(Duration::from_micros(dice.below(40_000)));
+        dice.pause_us(40_000);
         command.kill().unwrap();
         command.wait().unwrap();
     }

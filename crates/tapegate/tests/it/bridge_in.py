@@ -1,7 +1,6 @@
 """A server on pipes whose every oddity is a method."""
 import json
 import sys
-import time
 
 held = []
 cancelled = []
@@ -31,6 +30,10 @@ def handle(message, line):
     if method == "quiet/chat":
         for number in range(params["count"]):
             notify("notifications/resources/updated", {"uri": f"x:{number}", "pad": "p" * 1000})
+    if method == "resume":
+        paused = held.pop()
+        notify("notifications/progress", {"progressToken": paused["params"]["_meta"]["progressToken"], "progress": 2})
+        answer(paused, {"done": True})
     if "id" not in message:
         return
     if method == "initialize":
@@ -40,8 +43,10 @@ def handle(message, line):
     elif method == "work":
         for step in (1, 2):
             notify("notifications/progress", {"progressToken": meta["progressToken"], "progress": step})
-            time.sleep(params.get("sleep", 0))
         answer(message, {"done": True})
+    elif method == "pause":
+        held.append(message)
+        notify("notifications/progress", {"progressToken": meta["progressToken"], "progress": 1})
     elif method == "log":
         notify("notifications/message", {"level": "info", "data": "hello"})
         answer(message, {})

@@ -2,10 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
 
 use crate::http_peers::{ReceivedReply, WebRecorder, ask, send};
-use crate::support::GUARD;
+use crate::support::wait_until;
 use crate::tape_faults::SmallFileSystem;
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/bridge_in.py");
@@ -79,15 +78,6 @@ fn until(stream: &mut BufReader<TcpStream>, wanted: &str) -> String {
     }
 }
 
-/// Tries until `done` is true.
-fn wait(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + GUARD;
-    while !done() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 fn beside(recorder: &WebRecorder) -> String {
     let path = recorder.tape_path().with_file_name("t.jsonl.anomalies.jsonl");
     std::fs::read_to_string(path).unwrap_or_default()
@@ -116,7 +106,7 @@ fn a_session_lives_from_initialize_to_delete() {
     assert!(got.status == 400 && got.body.contains(r#""id":1,"error""#), "{}", got.body);
     assert_eq!(post(&recorder, "Mcp-Session-Id: 00", &call).status, 404);
     assert_eq!(ask(recorder.port, "DELETE /mcp", &[&one], "").status, 204);
-    wait("the session ends", || post(&recorder, &one, &call).status == 404);
+    wait_until("the session ends", || post(&recorder, &one, &call).status == 404);
     assert_eq!(post(&recorder, &two, &call).status, 200);
     let (status, tape) = recorder.end();
     assert_eq!(status.code(), Some(143));
@@ -191,22 +181,24 @@ fn a_server_asks_its_client_on_the_stream_of_the_request() {
 fn an_answer_whose_connection_broke_is_fetched_again() {
     let recorder = start(&[]);
     let session = open(&recorder);
-    let work = request("5", "work", r#"{"sleep":0.3,"_meta":{"progressToken":9}}"#);
+    let work = request("5", "pause", r#"{"_meta":{"progressToken":9}}"#);
     let first = send(recorder.port, "POST /mcp", &[JSON, BOTH, &session], &work);
     let mut first = BufReader::new(first);
     let id = until(&mut first, "id: ");
     drop(first);
     let last = format!("Last-Event-ID: {id}");
-    let got = ask(recorder.port, "GET /mcp", &[ONLY_EVENTS, &session, &last], "");
-    assert_eq!(data(&got.body).len(), 2, "{}", got.body);
-    assert!(
-        got.body.contains(r#"{"jsonrpc":"2.0","id":5,"result":{"done":true}}"#),
-        "{}",
-        got.body
-    );
+    let events = [ONLY_EVENTS, &session, &last];
+    let mut second = BufReader::new(send(recorder.port, "GET /mcp", &events, ""));
+    let resume = r#"{"jsonrpc":"2.0","method":"resume"}"#;
+    assert_eq!(post(&recorder, &session, resume).status, 202);
+    let answer = r#"{"jsonrpc":"2.0","id":5,"result":{"done":true}}"#;
+    let mut rest = String::new();
+    second.read_to_string(&mut rest).unwrap();
+    assert_eq!(data(&rest).len(), 2, "{rest}");
+    assert_eq!(data(&rest)[1], answer);
     // And again, now that the stream has ended.
-    let again = ask(recorder.port, "GET /mcp", &[ONLY_EVENTS, &session, &last], "");
-    assert_eq!(again.body, got.body);
+    let again = ask(recorder.port, "GET /mcp", &events, "");
+    assert_eq!(data(&again.body), data(&rest));
     let got = ask(recorder.port, "GET /mcp", &[ONLY_EVENTS, &session, "Last-Event-ID: x"], "");
     assert_eq!(got.status, 400);
 }
@@ -263,7 +255,7 @@ fn clients_without_sessions_may_use_the_same_id_at_once() {
     };
     let streams = ["a", "b", "c"].map(|who| {
         let stream = hold(who);
-        wait("the request is on the tape", || {
+        wait_until("the request is on the tape", || {
             recorder.tape().contains(&format!(r#""who":"{who}""#))
         });
         (who, stream)
@@ -332,7 +324,7 @@ fn closing_the_stream_of_a_request_cancels_it() {
     assert!(until(&mut second, "data: ").contains(r#""io.modelcontextprotocol/subscriptionId":7"#));
     drop((listening, second));
     let cancelled = || ask_modern(&recorder, "1", "cancelled", "{}").body;
-    wait("both are cancelled", || {
+    wait_until("both are cancelled", || {
         let body = cancelled();
         body.contains("7") && body.contains(r#""tapegate-1""#)
     });
@@ -350,7 +342,7 @@ fn a_server_that_dies_ends_its_session_and_nobody_waits() {
     let (session, other) = (open(&recorder), open(&recorder));
     let mut waiting =
         send(recorder.port, "POST /mcp", &[JSON, BOTH, &session], &request("3", "hold", "{}"));
-    wait("the request is on the tape", || recorder.tape().contains("\"hold\""));
+    wait_until("the request is on the tape", || recorder.tape().contains("\"hold\""));
     let got = post(&recorder, &session, &request("4", "die", "{}"));
     assert!(got.body.contains("exit status: 3"), "{}", got.body);
     let mut text = String::new();
@@ -399,7 +391,7 @@ fn a_signal_tells_those_who_wait_and_leaves_nobody() {
     let mut waiting =
         send(recorder.port, "POST /mcp", &[JSON, BOTH, &session], &request("3", "hold", "{}"));
     let mut get = send(recorder.port, "GET /mcp", &[ONLY_EVENTS, &session], "");
-    wait("the request is on the tape", || recorder.tape().contains("\"hold\""));
+    wait_until("the request is on the tape", || recorder.tape().contains("\"hold\""));
     let (status, tape) = recorder.end();
     assert_eq!(status.code(), Some(143));
     let mut text = String::new();
@@ -425,7 +417,7 @@ fn the_old_transport_answers_on_its_stream() {
     assert!(until(&mut stream, "data: ").contains("list_changed"));
     assert_eq!(until(&mut stream, "data: "), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     drop(stream);
-    wait("the session ends", || ask(recorder.port, &endpoint, &[JSON], OPEN).status == 404);
+    wait_until("the session ends", || ask(recorder.port, &endpoint, &[JSON], OPEN).status == 404);
     assert_eq!(ask(recorder.port, "POST /sse", &[JSON], OPEN).status, 405);
     assert_eq!(ask(recorder.port, "POST /messages", &[JSON], OPEN).status, 400);
 }

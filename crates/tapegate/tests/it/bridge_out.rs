@@ -8,11 +8,12 @@ mod stateless_revision;
 mod streams;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use agent::{INITIALIZE, INITIALIZED, StdioAgent, call, result};
-use server::{ScriptedServer, accepted, json, opens, reply, wait_for};
+use server::{ScriptedServer, accepted, json, opens, reply};
+
+use crate::support::{wait_until, wait_until_idle};
 
 #[test]
 fn a_session_is_opened_used_and_deleted() {
@@ -145,11 +146,14 @@ fn what_must_not_be_overtaken_is_waited_for_and_requests_are_not() {
     let busy = Arc::new(Mutex::new(Vec::new()));
     let (most, now) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
     let (log, peak) = (Arc::clone(&busy), Arc::clone(&most));
+    let recorder = Arc::<OnceLock<u32>>::default();
+    let pid = Arc::clone(&recorder);
     let server = ScriptedServer::start(move |asked, stream| {
         let slow = !asked.says("tools/call") && asked.method == "POST";
         if slow {
             log.lock().unwrap().push(format!("begin {}", asked.id()));
-            std::thread::sleep(Duration::from_millis(150));
+            // Whatever it sends without an answer, it has sent by then.
+            wait_until_idle(*pid.wait());
             log.lock().unwrap().push(format!("end {}", asked.id()));
         } else if asked.method == "POST" {
             log.lock().unwrap().push(format!("call {}", asked.id()));
@@ -159,7 +163,7 @@ fn what_must_not_be_overtaken_is_waited_for_and_requests_are_not() {
         }
         peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         // Calls that run one after another would never reach this concurrency.
-        wait_for("more calls at once", || peak.load(Ordering::SeqCst) > 4);
+        wait_until("more calls at once", || peak.load(Ordering::SeqCst) > 4);
         now.fetch_sub(1, Ordering::SeqCst);
         json(stream, &result(asked.id(), "done"));
     });
@@ -169,6 +173,7 @@ fn what_must_not_be_overtaken_is_waited_for_and_requests_are_not() {
     for id in 1..=20 {
         agent.call(id, "x");
     }
+    recorder.set(agent.pid()).unwrap();
     let answers: Vec<_> = (0..21).map(|_| agent.hear()).collect();
     assert!(answers[0].contains("2025-06-18"));
     assert_eq!(agent.leave().code, Some(0));

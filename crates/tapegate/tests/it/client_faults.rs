@@ -7,18 +7,21 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::thread;
-use std::time::Duration;
 
 use rustix::fs::fcntl_getfl;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 use tapegate_core::side::Side;
 
-use crate::support::{EndedSession, record, reply, request, terminal};
+use crate::support::{
+    EndedSession, RunningSession, StepGate, descriptor, is_stalled, record, reply, request,
+    terminal, wait_until, wait_until_stalled,
+};
 
 #[test]
 fn the_last_reply_comes_however_slow_it_is_after_the_client_closed_its_end() {
-    let end = record(&["serve=400"]).run([request(1), request(2)].concat().as_bytes());
+    let end =
+        record(&["hold=2", "eof", "release=2"]).run([request(1), request(2)].concat().as_bytes());
     end.exits(0).client_got([reply(1), reply(2)].concat().as_bytes()).checks().leaves_no_process();
 }
 
@@ -36,7 +39,7 @@ fn a_last_request_without_a_line_end_reaches_the_server_as_it_is() {
 #[test]
 fn signals_end_the_session_with_their_code_and_no_answer_is_invented() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
-        let mut run = record(&["answer=1", "eof", "sleep=300000"]).start();
+        let mut run = record(&["answer=1", "eof", "hang"]).start();
         run.send([request(1), request(2)].concat().as_bytes());
         run.lines(1);
         run.signal(signal);
@@ -51,11 +54,8 @@ fn signals_end_the_session_with_their_code_and_no_answer_is_invented() {
 fn a_signal_is_handed_on_at_once_when_no_answer_is_awaited() {
     // Codex kills its servers some 40 ms after asking them to end; the footer must be written
     // first. A server that does not get the signal at once writes more after the end of its input.
-    for (asked, is_awaited, pause) in [
-        (vec![request(1)], false, "sleep=30000"),
-        (vec![request(1), request(2)], true, "sleep=100"),
-    ] {
-        let mut run = record(&["answer=1", "eof", pause, "say={}"]).start();
+    for (asked, is_awaited) in [(vec![request(1)], false), (vec![request(1), request(2)], true)] {
+        let mut run = record(&["answer=1", "eof", "say={}"]).start();
         run.send(asked.concat().as_bytes());
         run.lines(1);
         run.signal(Signal::TERM);
@@ -67,19 +67,15 @@ fn a_signal_is_handed_on_at_once_when_no_answer_is_awaited() {
 
 #[test]
 fn a_signal_ends_a_session_whose_server_ignores_term() {
-    let mut run =
-        record(&[]).sh("trap '' TERM INT HUP; echo up; while :; do sleep 1; done").start();
+    let mut run = record(&[]).sh("trap '' TERM INT HUP; echo up; exec sleep 300").start();
     run.lines(1);
     run.signal(Signal::TERM);
     let end = run.end().exits(143).leaves_no_process();
     end.checks();
     // Repeated signals are respected.
-    run = record(&[]).sh("trap '' TERM INT HUP; echo up; while :; do sleep 1; done").start();
+    run = record(&[]).sh("trap '' TERM INT HUP; echo up; exec sleep 300").start();
     run.lines(1);
-    for _ in 0..4 {
-        run.signal(Signal::INT);
-        thread::sleep(Duration::from_millis(30));
-    }
+    signal_until_the_end(&mut run, Signal::INT);
     run.end().exits(130).leaves_no_process();
 }
 
@@ -87,13 +83,18 @@ fn a_signal_ends_a_session_whose_server_ignores_term() {
 fn signals_end_a_session_whose_output_a_stranger_keeps_open() {
     // A grandchild in its own session is not ours to kill, and must not delay us.
     let script = "setsid sleep 20 & echo up; exec \"$FAKE\" eof";
-    let run = record(&[]).sh(script).start();
+    let mut run = record(&[]).sh(script).start();
     run.lines(1);
-    for _ in 0..3 {
-        run.signal(Signal::TERM);
-        thread::sleep(Duration::from_millis(60));
-    }
+    signal_until_the_end(&mut run, Signal::TERM);
     run.end().exits(143).checks();
+}
+
+/// Sends signals as a user does who has lost patience.
+fn signal_until_the_end(run: &mut RunningSession, signal: Signal) {
+    wait_until("the end", || {
+        run.signal(signal);
+        !run.lives()
+    });
 }
 
 #[test]
@@ -109,7 +110,6 @@ fn a_client_that_reads_late_loses_nothing_of_a_server_that_is_gone() {
     // More than the pipe to the client holds is still in transit when the server has exited.
     let run = record(&["flood=2500,100", "exit=0"]).not_reading().start();
     run.until("the server's exit", |run| run.others().is_empty());
-    thread::sleep(Duration::from_millis(2500));
     run.read_on();
     let end = run.end().exits(0).checks();
     assert_eq!(count_lines(&end.stdout), 2500);
@@ -118,23 +118,28 @@ fn a_client_that_reads_late_loses_nothing_of_a_server_that_is_gone() {
 
 #[test]
 fn a_client_that_closed_its_end_and_reads_late_loses_nothing() {
-    let mut run = record(&["flood=2500,100", "eof", "exit=0"]).not_reading().start();
+    let mut run = record(&["flood=600,100", "eof", "exit=0"]).not_reading().start();
     run.close_input();
-    thread::sleep(Duration::from_millis(6500));
+    run.until("the server's exit", |run| run.others().is_empty());
     run.read_on();
     let end = run.end().exits(0).checks();
-    assert_eq!(count_lines(&end.stdout), 2500);
+    assert_eq!(count_lines(&end.stdout), 600);
 }
 
 #[test]
 fn a_slow_server_gets_everything_a_client_wrote_before_it_closed_its_end() {
     let setup = record(&[]);
     let log = setup.folder().join("log");
-    let setup = setup.sh(&format!("exec \"$FAKE\" sleep=1500 log={} eof", log.display()));
+    let gate = StepGate::new(setup.folder(), "gate");
+    let setup = setup.steps(&[&gate.step(), &format!("log={}", log.display()), "eof"]);
     let lines: String = (0..4000)
         .map(|n| format!("{{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":{{\"n\":{n},\"x\":\"{n:0100}\"}}}}\n"))
         .collect();
-    let end = setup.run(lines.as_bytes());
+    let mut run = setup.start();
+    run.send_aside(lines.into_bytes());
+    run.until("more than a pipe holds", |run| size(run.tape_path()) > 64 * 1024);
+    gate.open();
+    let end = run.end();
     assert_eq!(end.said(Side::Client), fs::read(&log).unwrap(), "recorded, but not delivered");
 }
 
@@ -143,13 +148,9 @@ fn a_slow_reader_holds_the_server_back_and_not_in_our_memory() {
     let run = record(&["flood=40000,1000", "exit=0"]).not_reading().start();
     run.until("a tape of some size", |run| size(run.tape_path()) > 60_000);
     // The flood is 40 MB; it stays in the server as long as the client does not read.
-    let mut last = 0;
-    run.until("the flood to stop", |run| {
-        thread::sleep(Duration::from_millis(200));
-        let now = size(run.tape_path());
-        std::mem::replace(&mut last, now) == now
-    });
-    assert!(last < 4_000_000, "{last} bytes were taken from the server for nobody");
+    wait_until_stalled(run.pid(), &run.server_output());
+    let taken = size(run.tape_path());
+    assert!(taken < 4_000_000, "{taken} bytes were taken from the server for nobody");
     assert!(run.memory_kb_max() < 32_000, "{} KB", run.memory_kb_max());
     run.read_on();
     let end = run.end().exits(0).checks();
@@ -159,17 +160,14 @@ fn a_slow_reader_holds_the_server_back_and_not_in_our_memory() {
 
 #[test]
 fn a_server_that_never_reads_holds_the_client_back_and_not_in_our_memory() {
-    let mut run = record(&["sleep=300000"]).start();
+    let mut run = record(&["hang"]).start();
     let mut input = run.take_input();
     let line = request(1).repeat(1000);
     thread::spawn(move || while input.write_all(line.as_bytes()).is_ok() {});
-    let mut last = 0;
-    run.until("the client to be stopped", |run| {
-        thread::sleep(Duration::from_millis(200));
-        let now = size(run.tape_path());
-        now > 100_000 && std::mem::replace(&mut last, now) == now
-    });
-    assert!(last < 8_000_000, "{last}");
+    run.until("a tape of some size", |run| size(run.tape_path()) > 100_000);
+    wait_until_stalled(run.pid(), &descriptor(run.pid(), 0));
+    let taken = size(run.tape_path());
+    assert!(taken < 8_000_000, "{taken}");
     assert!(run.memory_kb_max() < 32_000, "{} KB", run.memory_kb_max());
     run.signal(Signal::TERM);
     run.end().exits(143).checks().leaves_no_process();
@@ -179,22 +177,16 @@ fn a_server_that_never_reads_holds_the_client_back_and_not_in_our_memory() {
 fn a_client_that_dies_while_its_server_does_not_read_leaves_no_process() {
     let (theirs_in, ours_in) = pipe().unwrap();
     let (ours_out, theirs_out) = pipe().unwrap();
-    let run = record(&["sleep=300000"]).stdin(theirs_in).stdout(theirs_out).start();
+    let run = record(&["hang"]).stdin(theirs_in).stdout(theirs_out).start();
     let mut input = File::from(ours_in);
-    let filled = thread::spawn(move || {
-        rustix::io::ioctl_fionbio(&input, true).unwrap();
-        let line = request(1).repeat(100);
-        let mut refused = 0;
-        while refused < 50 {
-            match input.write(line.as_bytes()) {
-                Ok(_) => refused = 0,
-                Err(_) => refused += 1,
-            }
-            thread::sleep(Duration::from_millis(if refused > 0 { 10 } else { 0 }));
-        }
+    rustix::io::ioctl_fionbio(&input, true).unwrap();
+    let line = request(1).repeat(100);
+    let stdin = descriptor(run.pid(), 0);
+    wait_until("a pipe that stays full", || {
+        while input.write(line.as_bytes()).is_ok() {}
+        is_stalled(run.pid(), &stdin)
     });
-    filled.join().unwrap();
-    // The input was closed with the thread; now the output is not read either.
+    drop(input);
     drop(ours_out);
     let end = run.end();
     end.leaves_no_process().checks();
@@ -301,19 +293,6 @@ fn lines_that_are_pasted_into_a_terminal_at_once_are_all_read_at_once() {
     ours.write_all(b"\x04").unwrap();
     let end = run.end().exits(0).checks();
     end.client_got([reply(1), reply(2), reply(3)].concat().as_bytes());
-}
-
-#[test]
-fn an_idle_session_is_not_ended() {
-    let mut run = record(&["serve"]).start();
-    run.send(request(1).as_bytes());
-    run.lines(1);
-    thread::sleep(Duration::from_secs(7));
-    assert!(run.lives());
-    run.send(request(2).as_bytes());
-    run.lines(2);
-    run.close_input();
-    run.end().exits(0).checks();
 }
 
 /// A pipe that child processes do not inherit by accident.

@@ -5,13 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// How long anything may take before the test fails.
-const GUARD: Duration = Duration::from_secs(60);
+use crate::support::{GUARD, wait_for_exit};
 
 /// A request as received.
 #[derive(Debug, Clone)]
@@ -277,14 +275,14 @@ impl WebRecorder {
 
     /// Waits for a recorder that exits by itself.
     pub(crate) fn wait(mut self) -> ExitStatus {
-        self.process.wait().unwrap()
+        wait_for_exit("the recorder", &mut self.process)
     }
 
     /// Ends the recorder with SIGTERM and returns its exit status and its tape.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
         let pid = Pid::from_raw(self.process.id() as i32).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
-        let status = self.process.wait().unwrap();
+        let status = wait_for_exit("the recorder", &mut self.process);
         assert_checks(&self.tape_path());
         (status, self.tape())
     }

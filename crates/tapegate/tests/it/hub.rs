@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -22,7 +21,7 @@ use tapegate_hub::hub_lock::{approver_token_file, token_file};
 use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
 
-use crate::support::{GUARD, tapegate, write_key};
+use crate::support::{GUARD, tapegate, wait_for_exit, within, write_key};
 
 const POLICY: &str = "\
 schema: 1
@@ -184,28 +183,19 @@ impl RunningHub {
     }
 
     fn hears(&mut self, output_text: &str, is_said: impl Fn(&str) -> bool) {
-        let began = Instant::now();
-        while !is_said(&self.said.lock().unwrap()) {
-            // The last output of a hub may be read after it has ended.
-            if self.child.try_wait().unwrap().is_some() {
-                self.listener.take().map(JoinHandle::join);
-                let output = self.said.lock().unwrap();
-                assert!(is_said(&output), "the hub has ended: {output}");
-                return;
+        let heard = within(GUARD, || {
+            if is_said(&self.said.lock().unwrap()) {
+                return Some(());
             }
-            let output = self.said.lock().unwrap().clone();
-            assert!(began.elapsed() < GUARD, "`{output_text}` was never said: {output}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// Waits until a condition holds.
-    fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let began = Instant::now();
-        while !holds() {
-            assert!(began.elapsed() < GUARD, "{what} never came");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            // The last output of a hub may be read after it has ended.
+            self.child.try_wait().unwrap()?;
+            self.listener.take().map(JoinHandle::join);
+            let output = self.said.lock().unwrap();
+            assert!(is_said(&output), "the hub has ended: {output}");
+            Some(())
+        });
+        let output = self.said.lock().unwrap();
+        assert!(heard.is_some(), "`{output_text}` was never said: {output}");
     }
 
     fn get(&self, path: &str) -> Reply {
@@ -256,14 +246,7 @@ impl RunningHub {
 
     /// Waits for the end.
     fn end(&mut self) -> ExitStatus {
-        let began = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(began.elapsed() < GUARD, "the hub does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for_exit("the hub", &mut self.child)
     }
 }
 

@@ -4,7 +4,6 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
 use tapegate_core::side::Side;
@@ -56,7 +55,7 @@ fn ec_rec_011_killing_the_recorder_loses_nothing_that_a_peer_has_got() {
         let setup = if round % 2 == 0 { record(&[]) } else { tape(&[]) };
         let (run, log) = loaded(setup, [10, 300, 5000, 60_000][round / 2 % 4]);
         run.lines(1 + dice.below(30) as usize);
-        thread::sleep(Duration::from_micros(dice.below(60_000)));
+        dice.pause_us(60_000);
         run.signal(Signal::KILL);
         let end = run.end().leaves_no_process();
         let tape = end.run.tape_path();
@@ -72,7 +71,7 @@ fn ec_stdio_010_killing_the_server_loses_nothing_it_has_said() {
     for round in 0..6 {
         let (run, _) = loaded(record(&[]), [10, 300, 5000][round % 3]);
         run.lines(1 + dice.below(30) as usize);
-        thread::sleep(Duration::from_micros(dice.below(60_000)));
+        dice.pause_us(60_000);
         for pid in run.others() {
             kill_process(pid, Signal::KILL).ok();
         }
@@ -128,7 +127,7 @@ fn killing_the_client_ends_everything_in_order() {
 
 #[test]
 fn killing_the_recorder_ends_a_server_that_only_waits() {
-    let mut run = record(&["answer=1", "sleep=300000"]).start();
+    let mut run = record(&["answer=1", "hang"]).start();
     run.send(request(1).as_bytes());
     run.lines(1);
     run.signal(Signal::KILL);
@@ -137,7 +136,7 @@ fn killing_the_recorder_ends_a_server_that_only_waits() {
 
 /// Servers that do not end when asked to: alone, and with children that outlive them.
 const STUBBORN: [&str; 2] = [
-    "trap '' TERM HUP INT; echo $$ >pid; sleep 300 & echo >up; while :; do sleep 0.05; done",
+    "trap '' TERM HUP INT; echo $$ >pid; sleep 300 & echo >up; exec sleep 300",
     "echo $$ >pid; (trap '' TERM HUP INT; sleep 300 </dev/null) & echo >up; cat",
 ];
 
@@ -161,24 +160,32 @@ fn stubborn(script: &str) -> [RunningSession; 2] {
 
 #[test]
 fn killing_us_ends_a_server_and_its_children_that_do_not_want_to_end() {
-    for run in STUBBORN.into_iter().flat_map(stubborn) {
-        run.until("a sentry", |run| sentries(run) == 1);
-        run.signal(Signal::KILL);
-        let end = run.end().leaves_no_process();
-        end.run.until("the end of the sentry", |run| sentries(run) == 0);
-    }
+    // Together, since each sentry waits a while before it kills.
+    thread::scope(|scope| {
+        for run in STUBBORN.into_iter().flat_map(stubborn) {
+            scope.spawn(|| {
+                run.until("a sentry", |run| sentries(run) == 1);
+                run.signal(Signal::KILL);
+                let end = run.end().leaves_no_process();
+                end.run.until("the end of the sentry", |run| sentries(run) == 0);
+            });
+        }
+    });
 }
 
 #[test]
 fn killing_us_as_soon_as_the_server_is_heard_ends_it_though_it_does_not_want_to() {
     let script = "trap '' TERM HUP INT; echo '{}'; exec sleep 300";
-    for round in 0..40 {
-        let setup = if round % 2 == 0 { record(&[]) } else { shim("", &[]) };
-        let run = setup.sh(script).start();
-        run.lines(1);
-        run.signal(Signal::KILL);
-        run.end().leaves_no_process();
-    }
+    let rounds = || {
+        for round in 0..5 {
+            let setup = if round % 2 == 0 { record(&[]) } else { shim("", &[]) };
+            let run = setup.sh(script).start();
+            run.lines(1);
+            run.signal(Signal::KILL);
+            run.end().leaves_no_process();
+        }
+    };
+    thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(rounds))));
 }
 
 #[test]

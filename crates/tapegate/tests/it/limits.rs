@@ -2,7 +2,9 @@
 
 use tapegate_core::side::Side;
 
-use crate::support::{TapedFrame, record, reply, request, tape};
+use crate::support::{
+    TapedFrame, descriptor, is_stalled, record, reply, request, tape, wait_until,
+};
 
 const LIMIT: &[&str] = &["--max-message-bytes", "64KB"];
 
@@ -123,16 +125,15 @@ fn a_client_that_does_not_read_its_refusals_is_not_read_from() {
     rustix::io::ioctl_fionbio(&input, true).unwrap();
     let params = "p".repeat(1100);
     let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":"{params}"}}"#) + "\n";
-    let patience = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
+    let stdin = descriptor(run.pid(), 0);
     let mut sent = 0;
-    while sent < 20_000 {
-        let mut ready = [rustix::event::PollFd::new(&input, rustix::event::PollFlags::OUT)];
-        if rustix::event::poll(&mut ready, Some(&patience)).unwrap() == 0 {
-            break;
-        }
+    wait_until("a pipe that stays full", || {
         // A line is short enough to be written completely or not at all.
-        sent += usize::from(std::io::Write::write(&mut input, line.as_bytes()).is_ok());
-    }
+        while sent < 20_000 && std::io::Write::write(&mut input, line.as_bytes()).is_ok() {
+            sent += 1;
+        }
+        sent == 20_000 || is_stalled(run.pid(), &stdin)
+    });
     assert!(sent < 20_000, "everything was read");
     drop(input);
     run.read_on();

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::support::within;
+
 /// No driver or suite needs more than a third of this, even on a busy machine.
 const RUN_S_MAX: &str = "600";
 /// No server outlives this, even if the test that started it is killed.
@@ -126,14 +128,7 @@ impl PeerProcess {
     }
 
     fn ended(&mut self) -> bool {
-        let deadline = Instant::now() + STOP_MAX;
-        while Instant::now() < deadline {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return true;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        false
+        within(STOP_MAX, || self.child.try_wait().ok().flatten()).is_some()
     }
 }
 
@@ -266,11 +261,8 @@ pub(crate) fn assert_none_left(mark: &Path) {
             processes.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
         lines.filter(|line| line.contains(&mark)).map(|line| line.replace('\0', " ")).collect()
     };
-    let deadline = Instant::now() + STOP_MAX;
-    while !left().is_empty() {
-        assert!(Instant::now() < deadline, "still running: {:#?}", left());
-        thread::sleep(Duration::from_millis(50));
-    }
+    let all_ended = within(STOP_MAX, || left().is_empty().then_some(()));
+    assert!(all_ended.is_some(), "still running: {:#?}", left());
 }
 
 /// Asserts that the tape is valid and has every message that the client sent or received.

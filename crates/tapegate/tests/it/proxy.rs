@@ -3,9 +3,9 @@
 use std::io::{Read, Write};
 use std::process::Command;
 use std::sync::mpsc;
-use std::time::Duration;
 
 use crate::http_peers::{STREAM, WebRecorder, WebServer, ask, json, send};
+use crate::support::{GUARD, Latch, hang};
 
 pub(crate) const JSON: &str = "Content-Type: application/json";
 pub(crate) const CALL: &str =
@@ -190,9 +190,13 @@ fn sessions_are_told_apart_on_the_tape() {
 
 #[test]
 fn clients_without_a_session_may_use_the_same_id_at_once() {
-    let server = WebServer::start(|seen, out| {
+    let overtaken = Latch::default();
+    let turn = overtaken.clone();
+    let server = WebServer::start(move |seen, out| {
         let slow = String::from_utf8_lossy(&seen.body).contains("slow");
-        std::thread::sleep(Duration::from_millis(if slow { 400 } else { 0 }));
+        if slow {
+            turn.wait();
+        }
         let word = if slow { "slow" } else { "quick" };
         out.write_all(&json("", &format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{word}"}}"#)))
             .is_ok()
@@ -208,6 +212,7 @@ fn clients_without_a_session_may_use_the_same_id_at_once() {
     });
     server.wait(1);
     assert!(ask(port, "POST /mcp", &[JSON], &call("quick")).body.contains("quick"));
+    overtaken.open();
     assert!(slow.join().unwrap().body.contains("slow"));
     let (_, tape) = recorder.end();
     let line = |word: &str| tape.lines().find(|line| line.contains(word)).unwrap().to_owned();
@@ -229,7 +234,7 @@ fn a_client_that_leaves_is_felt_by_the_server() {
     let stream = send(recorder.port, "POST /mcp", &[JSON], CALL);
     server.wait(1);
     drop(stream);
-    assert!(felt.recv_timeout(Duration::from_secs(30)).unwrap());
+    assert!(felt.recv_timeout(GUARD).unwrap());
 }
 
 #[test]
@@ -404,8 +409,7 @@ fn whoever_waits_for_an_answer_is_told_when_a_signal_ends_the_recorder() {
     for begins in [&b""[..], STREAM] {
         let server = WebServer::start(move |_, out| {
             out.write_all(begins).unwrap();
-            std::thread::sleep(Duration::from_secs(60));
-            false
+            hang()
         });
         let recorder = in_front_of(&server, "/mcp", &[]);
         let mut client = send(recorder.port, "POST /mcp", &[JSON], CALL);
@@ -437,8 +441,7 @@ fn a_signal_is_told_on_the_stream_of_a_legacy_session() {
             return out.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").is_ok();
         }
         out.write_all(&[STREAM, b"event: endpoint\ndata: /post?s=1\n\n"].concat()).unwrap();
-        std::thread::sleep(Duration::from_secs(60));
-        false
+        hang()
     });
     let recorder = in_front_of(&server, "/sse", &[]);
     let mut stream = send(recorder.port, "GET /sse", &["Accept: text/event-stream"], "");

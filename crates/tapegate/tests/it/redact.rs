@@ -5,7 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+
+use crate::support::wait_until;
 
 const TOKEN: &str = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4";
 
@@ -210,11 +211,7 @@ fn begun(folder: &Path, output: &str) -> (std::process::Child, fs::File) {
     let child = command.current_dir(folder).stderr(Stdio::null()).spawn().unwrap();
     let mut input = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
     input.write_all(tape().as_bytes()).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while temporary_files(folder) == before {
-        assert!(Instant::now() < deadline, "no temporary file");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("a temporary file", || temporary_files(folder) != before);
     (child, input)
 }
 

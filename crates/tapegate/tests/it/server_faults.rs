@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use tapegate_core::side::Side;
 
 use crate::http_peers::ask;
-use crate::support::{TapedFrame, check, record, reply, request, tape};
+use crate::support::{StepGate, TapedFrame, check, record, reply, request, tape, wait_until_read};
 
 /// Lines that JSON parsers reject, and lines that they change when writing them again.
 const ODD_LINES: &[&[u8]] = &[
@@ -86,8 +86,13 @@ fn ec_stdio_016_a_message_without_jsonrpc_is_forwarded_and_recorded_as_it_is() {
 
 #[test]
 fn ec_stdio_027_a_partial_line_waits_for_its_end() {
-    let run = record(&[r#"raw={"jsonrpc":"2.0","met"#, "sleep=300", r#"raw=hod":"n"}\n"#, "eof"]);
-    let end = run.run(b"").exits(0).checks();
+    let setup = record(&[]);
+    let gate = StepGate::new(setup.folder(), "gate");
+    let half = r#"raw={"jsonrpc":"2.0","met"#;
+    let mut run = setup.steps(&[half, &gate.step(), r#"raw=hod":"n"}\n"#, "eof"]).start();
+    gate.open_after(|| wait_until_read(&run.server_output()));
+    run.close_input();
+    let end = run.end().exits(0).checks();
     let end = end.client_got(b"{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n");
     assert_eq!(end.tape().len(), 1);
 }
@@ -258,13 +263,13 @@ fn a_grandchild_that_ignores_term_is_killed_too() {
 
 #[test]
 fn a_server_that_never_exits_on_eof_is_asked_and_ended() {
-    let end = record(&["serve", "sleep=300000"]).run(request(1).as_bytes());
+    let end = record(&["serve", "hang"]).run(request(1).as_bytes());
     end.exits(143).client_got(reply(1).as_bytes()).checks().leaves_no_process();
 }
 
 #[test]
 fn a_server_that_ignores_eof_and_term_is_killed() {
-    let end = record(&[]).sh("trap '' TERM; \"$FAKE\" serve sleep=300000; sleep 300");
+    let end = record(&[]).sh("trap '' TERM; \"$FAKE\" serve; sleep 300");
     let end = end.run(request(1).as_bytes()).exits(137).client_got(reply(1).as_bytes());
     end.checks().leaves_no_process();
 }

@@ -5,29 +5,29 @@
 //! only wait for things that must happen; time limits just keep a broken build from hanging.
 
 mod acceptance;
+mod ended_session;
 mod messages;
 mod process_output;
 mod processes;
 mod seeded_random;
 mod session_files;
 mod terminal;
+mod waiting;
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tapegate_core::side::Side;
 use tapegate_store::approvals::ApprovalStore;
 use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
 
 pub(crate) use acceptance::{accept_policy, write_key};
+pub(crate) use ended_session::EndedSession;
 pub(crate) use messages::{reply, request};
 use process_output::{ProcessOutput, lock};
 pub(crate) use processes::fake_server;
@@ -35,9 +35,10 @@ use processes::marked;
 pub(crate) use seeded_random::SeededRandom;
 pub(crate) use session_files::{TapedFrame, beside, check, kept, text_of};
 pub(crate) use terminal::{at_terminal, at_terminal_answering, at_terminal_typing_ahead, terminal};
-
-/// How long anything may take before the test fails.
-pub(crate) const GUARD: Duration = Duration::from_secs(60);
+pub(crate) use waiting::{
+    GUARD, Latch, StepGate, descriptor, hang, is_stalled, wait_for, wait_for_exit, wait_until,
+    wait_until_full, wait_until_idle, wait_until_read, wait_until_stalled, within,
+};
 
 /// The binary under test.
 pub(crate) fn tapegate() -> Command {
@@ -136,6 +137,12 @@ impl SessionSetup {
         self
     }
 
+    /// Other steps for the scripted server.
+    pub(crate) fn steps(mut self, steps: &[&str]) -> Self {
+        self.server = Self::new("", steps).server;
+        self
+    }
+
     /// A shell script in place of the scripted server; `$FAKE` is the scripted server.
     pub(crate) fn sh(mut self, script: &str) -> Self {
         self.server = ["sh", "-c", script].map(str::to_owned).to_vec();
@@ -143,9 +150,8 @@ impl SessionSetup {
     }
 
     /// A scripted server behind the tape that is played.
-    pub(crate) fn behind(mut self, steps: &[&str]) -> Self {
-        self.server = Self::new("", steps).server;
-        self.flags(&["--on-unmatched", "passthrough"])
+    pub(crate) fn behind(self, steps: &[&str]) -> Self {
+        self.steps(steps).flags(&["--on-unmatched", "passthrough"])
     }
 
     /// More flags for the recorder.
@@ -340,11 +346,7 @@ impl RunningSession {
 
     /// Waits until a condition holds.
     pub(crate) fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
-        let start = Instant::now();
-        while !holds(self) {
-            assert!(start.elapsed() < GUARD, "waited for {what}");
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(what, || holds(self));
     }
 
     /// Sends a signal to the recorder.
@@ -352,10 +354,19 @@ impl RunningSession {
         kill_process(Pid::from_child(&self.proxy), signal).unwrap();
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.proxy.id()
+    }
+
     /// The live processes of this session, without the recorder.
     pub(crate) fn others(&self) -> Vec<Pid> {
         let proxy = Pid::from_child(&self.proxy);
         marked(&self.mark).into_iter().filter(|pid| *pid != proxy).collect()
+    }
+
+    /// The pipe that the first process of the session writes its messages to.
+    pub(crate) fn server_output(&self) -> PathBuf {
+        descriptor(self.others()[0].as_raw_pid().cast_unsigned(), 1)
     }
 
     /// The peak memory of the recorder, in KB.
@@ -393,11 +404,8 @@ impl RunningSession {
 
     /// Waits for the recorder to end by itself.
     pub(crate) fn end(mut self) -> EndedSession {
-        let start = Instant::now();
-        while self.lives() {
-            assert!(start.elapsed() < GUARD, "the recorder does not end: {}", self.complaints());
-            thread::sleep(Duration::from_millis(5));
-        }
+        let ended = within(GUARD, || (!self.lives()).then_some(()));
+        assert!(ended.is_some(), "the recorder does not end: {}", self.complaints());
         self.read_on();
         let (stdout, stderr) = (self.output.all(), self.errors.all());
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
@@ -415,86 +423,5 @@ impl Drop for RunningSession {
         for pid in marked(&self.mark) {
             kill_process(pid, Signal::KILL).ok();
         }
-    }
-}
-
-/// A session that has ended.
-pub(crate) struct EndedSession {
-    pub(crate) status: ExitStatus,
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: String,
-    pub(crate) run: RunningSession,
-}
-
-impl EndedSession {
-    /// Asserts that the recorder exited with this code.
-    #[track_caller]
-    pub(crate) fn exits(self, code: i32) -> Self {
-        let (got, signal) = (self.status.code(), self.status.signal());
-        assert_eq!((got, signal), (Some(code), None), "stderr: {}", self.stderr);
-        self
-    }
-
-    /// Asserts that the client received exactly this.
-    #[track_caller]
-    pub(crate) fn client_got(self, bytes: &[u8]) -> Self {
-        let show = |bytes: &[u8]| bytes[..bytes.len().min(600)].escape_ascii().to_string();
-        assert!(self.stdout == bytes, "got {}\nnot {}", show(&self.stdout), show(bytes));
-        self
-    }
-
-    /// Asserts that the client received this, and then only errors of our own.
-    #[track_caller]
-    pub(crate) fn client_got_first(mut self, bytes: &[u8]) -> Self {
-        let rest = self.stdout.split_off(bytes.len().min(self.stdout.len()));
-        for line in String::from_utf8_lossy(&rest).lines() {
-            assert!(line.contains(r#""data":{"by":"tapegate""#), "{line}");
-        }
-        self.client_got(bytes)
-    }
-
-    /// Asserts that the client received this, among other things.
-    #[track_caller]
-    pub(crate) fn client_got_some(self, text: &str) -> Self {
-        let got = String::from_utf8_lossy(&self.stdout);
-        assert!(got.contains(text), "{text} is not in {}", &got[..got.len().min(600)]);
-        self
-    }
-
-    /// Asserts that standard error contains this.
-    #[track_caller]
-    pub(crate) fn complains(self, text: &str) -> Self {
-        assert!(self.stderr.contains(text), "{text} is not in {}", self.stderr);
-        self
-    }
-
-    /// Asserts that no process of the session is left.
-    #[track_caller]
-    pub(crate) fn leaves_no_process(self) -> Self {
-        self.run.until("the end of every process", |run| run.others().is_empty());
-        self
-    }
-
-    /// Asserts that `tapegate check` finds no error.
-    #[track_caller]
-    pub(crate) fn checks(self) -> Self {
-        check(&self.run.tape, 0);
-        self
-    }
-
-    /// What is on the tape.
-    pub(crate) fn tape(&self) -> Vec<TapedFrame> {
-        kept(&self.run.tape)
-    }
-
-    /// What is beside the tape.
-    pub(crate) fn beside(&self) -> Vec<TapedFrame> {
-        kept(&beside(&self.run.tape))
-    }
-
-    /// The messages of one side on the tape, one per line.
-    pub(crate) fn said(&self, side: Side) -> Vec<u8> {
-        let tape = self.tape().into_iter().filter(|kept| kept.from == side);
-        tape.flat_map(|kept| [kept.bytes, b"\n".to_vec()].concat()).collect()
     }
 }

@@ -10,7 +10,9 @@ use tapegate_core::side::Side;
 use tempfile::TempDir;
 
 use crate::http_peers::{WebRecorder, WebServer, ask, json};
-use crate::support::{SessionSetup, check, fake_server, kept, record, request, tape, tapegate};
+use crate::support::{
+    SessionSetup, check, fake_server, kept, record, request, tape, tapegate, wait_until,
+};
 
 /// A small file system of its own. It is unmounted however a test ends.
 pub(crate) struct SmallFileSystem {
@@ -48,13 +50,14 @@ fn on(disk: &SmallFileSystem, setup: SessionSetup, name: &str) -> (SessionSetup,
 
 /// Writes requests a few at a time, so that each write is small compared with the disk.
 fn trickle(mut input: fs::File, line: impl Fn(usize) -> String + Send + 'static) {
+    // A pipe of one page, so that no more is read at once.
+    rustix::pipe::fcntl_setpipe_size(&input, 4096).unwrap();
     std::thread::spawn(move || {
         for id in (0..3000).step_by(20) {
             let lines: String = (id..id + 20).map(&line).collect();
             if std::io::Write::write_all(&mut input, lines.as_bytes()).is_err() {
                 return;
             }
-            std::thread::sleep(std::time::Duration::from_millis(1));
         }
     });
 }
@@ -181,16 +184,19 @@ fn a_full_disk_leaves_a_gzip_tape_that_reads() {
     let setup = setup.flags(&["--flush-interval", "20ms"]);
     let mut run = setup.sh("exec \"$FAKE\" copy").start();
     let mut input = run.take_input();
+    let tape = run.tape_path().to_owned();
     std::thread::spawn(move || {
         let mut dice = crate::support::SeededRandom::roll();
-        for _ in 0..20_000 {
+        for number in 0..20_000 {
+            if number == 10 {
+                wait_until("a flush", || !kept(&tape).is_empty());
+            }
             // Random data does not compress.
             let noise: String = (0..60).map(|_| format!("{:016x}", dice.below(u64::MAX))).collect();
             let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":\"{noise}\"}}\n");
             if std::io::Write::write_all(&mut input, line.as_bytes()).is_err() {
                 return;
             }
-            std::thread::sleep(std::time::Duration::from_micros(200));
         }
     });
     let end = run.end().exits(3).complains("No space left on device");

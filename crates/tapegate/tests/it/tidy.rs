@@ -1,5 +1,7 @@
 //! Project rules that the compiler does not check.
 
+mod test_time;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

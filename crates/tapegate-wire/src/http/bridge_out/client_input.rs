@@ -106,8 +106,12 @@ impl OutboundBridge {
         }
         let turn = self.client_writer.acquire().await;
         let unheld = RelayEvent::Unheld { lane: Some(self.lane), reason: LEFT, keeps_lists: true };
-        let outgoing = self.shared_session.feed_and_commit(unheld)?;
-        self.send_own_to_client(&turn, None, split_by_side(outgoing).0);
+        let (to_client, _) = split_by_side(self.shared_session.feed_and_commit(unheld)?);
+        // Sending reports progress, and `serve` comes back here on each: without anything to send,
+        // it would not wait any more.
+        if !to_client.is_empty() {
+            self.send_own_to_client(&turn, None, to_client);
+        }
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex};
 
-use crate::support::GUARD;
+use crate::support::{GUARD, wait_for_exit};
 
 pub(super) struct StdioAgent {
     child: Child,
@@ -111,15 +111,23 @@ impl StdioAgent {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(super) fn close_input(&mut self) {
+        self.input = None;
+    }
+
     /// Closes the input, and waits for the end.
     pub(super) fn leave(mut self) -> AgentExit {
-        drop(self.input.take());
+        self.close_input();
         self.wait()
     }
 
     /// Waits for the end.
     pub(super) fn wait(mut self) -> AgentExit {
-        let status = self.child.wait().unwrap();
+        let status = wait_for_exit("the recorder", &mut self.child);
         let mut stderr = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
         let tape = std::fs::read_to_string(&self.tape).unwrap_or_default();

@@ -2,10 +2,8 @@
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
 
 use crate::http_peers::{ReceivedRequest, WebServer};
-use crate::support::GUARD;
 
 /// A request of a client.
 #[derive(Debug, Clone)]
@@ -125,18 +123,4 @@ pub(super) fn opens(asked: &ServerRequest, stream: &mut TcpStream) -> bool {
         return false;
     }
     true
-}
-
-/// Waits for `test`.
-pub(super) fn wait_for(what: &str, test: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !test() {
-        assert!(began.elapsed() < GUARD, "{what} did not happen");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Sends nothing more for longer than any test runs.
-pub(super) fn hang() {
-    std::thread::sleep(2 * GUARD);
 }

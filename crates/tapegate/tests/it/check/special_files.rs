@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use crate::support::{GUARD, tapegate};
+use crate::support::{GUARD, tapegate, within};
 
 fn mkfifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -17,14 +16,10 @@ fn at_once(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     command.args(args).current_dir(folder).env("TAPEGATE_HOME", folder.join("state"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let start = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if start.elapsed() > GUARD {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("{args:?} waits for the pipe");
-        }
-        std::thread::sleep(Duration::from_millis(10));
+    if within(GUARD, || child.try_wait().unwrap()).is_none() {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        panic!("{args:?} waits for the pipe");
     }
     let done = child.wait_with_output().unwrap();
     let said = [done.stdout, done.stderr].concat();

@@ -6,6 +6,7 @@ use rustix::process::Signal;
 use tapegate_store::user_state::PrivateDir;
 
 use super::{HubFolder, log};
+use crate::support::wait_until;
 
 #[test]
 fn a_second_hub_is_refused_with_words_and_a_third_may_start_when_the_first_has_ended() {
@@ -36,7 +37,7 @@ fn a_hub_that_is_asked_to_end_says_so_to_those_who_listen_and_ends() {
     assert_eq!(hub.post("/governance/heartbeat", beat).json()["shutdown"], false);
     let listening = std::thread::scope(|scope| {
         let stream = scope.spawn(|| hub.get("/governance/stream?connection_id=c1").body);
-        hub.until("the stream", || {
+        wait_until("the stream", || {
             hub.get("/metrics").body.contains(r#"connections_active{transport="stream"} 1"#)
         });
         assert_eq!(hub.post("/governance/shutdown", "").json()["active_servers"], 1);

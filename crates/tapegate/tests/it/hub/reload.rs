@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 
 use super::{HubFolder, POLICY, RunningHub, log};
-use crate::support::replace_file;
+use crate::support::{replace_file, wait_until};
 
 #[test]
 fn a_policy_is_taken_up_when_its_file_changes_and_a_bad_one_is_not() {
@@ -19,7 +19,7 @@ fn a_policy_is_taken_up_when_its_file_changes_and_a_bad_one_is_not() {
     hub.says("is not what was accepted");
     assert_eq!(version(&hub), first);
     place.accept();
-    hub.until("the new policy", || version(&hub) != first);
+    wait_until("the new policy", || version(&hub) != first);
     assert_eq!(hub.evaluate("ls")["decision"], "deny");
     let second = version(&hub);
     replace_file(&place.policy(), "schema: 1\ngovernance: nonsense\n");
@@ -33,7 +33,7 @@ fn a_policy_is_taken_up_when_its_file_changes_and_a_bad_one_is_not() {
     assert!(log(&place.state()).contains("does not load"));
     replace_file(&place.policy(), POLICY);
     place.accept();
-    hub.until("the first policy", || hub.get("/governance/snapshot").json()["version"] == first);
+    wait_until("the first policy", || hub.get("/governance/snapshot").json()["version"] == first);
     assert!(hub.get("/readyz").json()["policy_faults"].is_null());
 }
 
@@ -67,6 +67,6 @@ cedar: { policies: [p.cedar] }
     assert_eq!(snapshot["config"], policy);
     replace_file(&cedar, "forbid(principal, action, resource);");
     hub.signal(Signal::HUP);
-    hub.until("the new policy", || hub.evaluate("ls")["decision"] == "deny");
+    wait_until("the new policy", || hub.evaluate("ls")["decision"] == "deny");
     assert_eq!(hub.evaluate("ls")["error"]["code"], -32003);
 }

@@ -3,10 +3,9 @@
 use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
-use std::time::Instant;
 
 use super::{GUARD, HubFolder, RunningHub, log};
-use crate::support::tapegate;
+use crate::support::{tapegate, wait_for};
 
 const SECRET: &str = "sk-made-up-5d1f";
 
@@ -32,14 +31,7 @@ impl TelemetryReceiver {
 
     /// The head of the next request.
     fn head(&self) -> String {
-        let began = Instant::now();
-        let mut stream = loop {
-            match self.0.accept() {
-                Ok((stream, _)) => break stream,
-                Err(_) => assert!(began.elapsed() < GUARD, "no telemetry came"),
-            }
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        };
+        let (mut stream, _) = wait_for("telemetry", || self.0.accept().ok());
         stream.set_nonblocking(false).unwrap();
         stream.set_read_timeout(Some(GUARD)).unwrap();
         let mut head = Vec::new();

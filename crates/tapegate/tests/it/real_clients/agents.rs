@@ -6,14 +6,14 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tapegate_store::user_state::PrivateDir;
 
 use super::{GovernedFolder, SECRET, assert_told, calls, command_of};
 use crate::peers::{self, PeerProcess};
+use crate::support::within;
 
 /// An agent needs a few seconds.
 const RUN_MAX: Duration = Duration::from_secs(300);
@@ -116,18 +116,6 @@ fn is_asked(folder: &Path) -> bool {
         entries.map(|entry| entry.path()).any(|path| request(&path)).then_some(())
     })
     .is_some()
-}
-
-/// Polls until there is a result, or the time limit has passed.
-fn within<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + limit;
-    while Instant::now() < deadline {
-        if let Some(seen) = look() {
-            return Some(seen);
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    None
 }
 
 impl CodingAgent {

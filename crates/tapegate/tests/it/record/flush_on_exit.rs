@@ -4,11 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::support::{RunningSession, SessionSetup, check, kept, record, reply, request, shim};
+use crate::support::{
+    RunningSession, SeededRandom, SessionSetup, StepGate, check, kept, record, reply, request, shim,
+};
 
 /// A server that answers, but is slow to end.
 const SLOW: &str = "trap '' TERM; \"$FAKE\" serve; sleep 300";
@@ -26,7 +27,7 @@ fn has_footer(tape: &Path) -> bool {
 }
 
 fn setups() -> [SessionSetup; 3] {
-    [record(&[]), record(&[]).tape_at("t.jsonl.gz"), shim("", &[])].map(|setup| setup.sh(SLOW))
+    [record(&[]), record(&[]).tape_at("t.jsonl.gz"), shim("", &[])]
 }
 
 /// Waits until the tape has a footer, kills the recorder, and checks what is left.
@@ -47,26 +48,33 @@ fn is_whole_after_a_kill(run: RunningSession, messages: &str) {
     assert!(text.contains(messages) && !text.contains("footer"), "{text}");
 }
 
+/// Tests several sessions at once, since it takes a while until the server of each is killed.
+fn at_once(setups: impl IntoIterator<Item = SessionSetup>, test: impl Fn(RunningSession) + Sync) {
+    thread::scope(|scope| {
+        for setup in setups {
+            scope.spawn(|| test(setup.sh(SLOW).start()));
+        }
+    });
+}
+
 #[test]
 fn a_client_that_closes_its_end_and_kills_leaves_a_whole_tape() {
-    for setup in setups() {
-        let mut run = setup.start();
+    at_once(setups(), |mut run| {
         run.send(request(1).as_bytes());
         run.lines(1);
         run.close_input();
         is_whole_after_a_kill(run, "2 messages (1 client, 1 server)");
-    }
+    });
 }
 
 #[test]
 fn a_client_that_asks_us_to_end_and_kills_leaves_a_whole_tape() {
-    for setup in setups() {
-        let mut run = setup.start();
+    at_once(setups(), |mut run| {
         run.send(request(1).as_bytes());
         run.lines(1);
         run.signal(Signal::TERM);
         is_whole_after_a_kill(run, "2 messages (1 client, 1 server)");
-    }
+    });
 }
 
 #[test]
@@ -82,11 +90,17 @@ fn a_client_that_stops_reading_and_kills_leaves_a_whole_tape() {
 #[test]
 fn what_comes_after_the_client_has_closed_its_end_is_before_the_footer() {
     for name in ["t.jsonl", "t.jsonl.gz"] {
-        let setup = record(&["serve=300"]).tape_at(name);
-        let mut run = setup.start();
+        let setup = record(&[]).tape_at(name);
+        let gates = [1, 2, 3].map(|at| StepGate::new(setup.folder(), &format!("gate{at}")));
+        let waits = gates.each_ref().map(StepGate::step);
+        let [first, second, third] = waits.each_ref().map(String::as_str);
+        let answer = "release=1";
+        let steps = ["hold=3", "eof", first, answer, second, answer, third, answer];
+        let mut run = setup.steps(&steps).start();
         run.send([request(1), request(2), request(3)].concat().as_bytes());
         run.close_input();
-        for answers in 1..=3 {
+        for (gate, answers) in gates.iter().zip(1..) {
+            gate.open();
             run.lines(answers);
             // At every moment the tape is complete, and has what the client has got.
             let tape = run.tape_path();
@@ -102,12 +116,17 @@ fn what_comes_after_the_client_has_closed_its_end_is_before_the_footer() {
 #[test]
 fn a_kill_at_any_moment_of_the_end_leaves_a_tape_that_has_what_the_client_has_got() {
     let requests: String = (0..400).map(request).collect();
-    let mut footers = 0;
+    let (mut footers, mut dice) = (0, SeededRandom::roll());
     for round in 0..20 {
         let mut run = record(&["serve"]).start();
         run.send_aside(requests.clone().into_bytes());
         run.lines(1 + round * 20);
-        thread::sleep(Duration::from_micros(137 * round as u64));
+        if round == 19 {
+            // The last one is killed when all is done.
+            run.until("a footer", |run| has_footer(run.tape_path()));
+        } else {
+            dice.pause_us(2_700);
+        }
         run.signal(Signal::KILL);
         let end = run.end().leaves_no_process();
         let text = check(end.run.tape_path(), 0);
@@ -121,13 +140,16 @@ fn a_kill_at_any_moment_of_the_end_leaves_a_tape_that_has_what_the_client_has_go
 /// Codex closes our input, asks us to end and kills us some 50 ms later.
 #[test]
 fn twenty_of_twenty_sessions_that_are_ended_as_codex_does_it_have_a_footer() {
-    for round in 0..20 {
-        let setup = if round % 2 == 0 { record(&[]) } else { shim("", &[]) };
-        let mut run = setup.sh(SLOW).start();
-        run.send(request(1).as_bytes());
-        run.lines(1);
-        run.close_input();
-        run.signal(Signal::TERM);
-        is_whole_after_a_kill(run, "2 messages (1 client, 1 server)");
+    for _ in 0..4 {
+        at_once(
+            [record(&[]), shim("", &[]), record(&[]), shim("", &[]), record(&[])],
+            |mut run| {
+                run.send(request(1).as_bytes());
+                run.lines(1);
+                run.close_input();
+                run.signal(Signal::TERM);
+                is_whole_after_a_kill(run, "2 messages (1 client, 1 server)");
+            },
+        );
     }
 }

@@ -2,10 +2,8 @@
 
 use std::io::Write;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
 use super::{MODES, answer, ask, call, lines, refusal, tape};
-use crate::support::{SeededRandom, replay};
+use crate::support::{SeededRandom, descriptor, is_stalled, replay, wait_until};
 
 /// A tape with `count` calls made one after the other.
 fn many(count: usize) -> String {
@@ -237,17 +235,16 @@ fn a_client_that_does_not_read_is_not_read_from() {
     let mut run = replay(tape(&script)).flags(&flags).not_reading().start();
     let mut input = run.take_input();
     rustix::io::ioctl_fionbio(&input, true).unwrap();
-    let patience = Timespec { tv_sec: 1, tv_nsec: 0 };
+    let stdin = descriptor(run.pid(), 0);
+    let line = |sent: usize| lines(&[call(sent, "t", sent % 50)]);
     let mut sent = 0;
-    while sent < 20_000 {
-        let mut ready = [PollFd::new(&input, PollFlags::OUT)];
-        if poll(&mut ready, Some(&patience)).unwrap() == 0 {
-            break;
-        }
+    wait_until("a pipe that stays full", || {
         // A line is short enough to be written completely or not at all.
-        let line = lines(&[call(sent, "t", sent % 50)]);
-        sent += usize::from(input.write(line.as_bytes()).is_ok());
-    }
+        while sent < 20_000 && input.write(line(sent).as_bytes()).is_ok() {
+            sent += 1;
+        }
+        sent == 20_000 || is_stalled(run.pid(), &stdin)
+    });
     assert!(sent < 20_000, "everything was read");
     assert!(run.memory_kb_max() < 60_000, "{} KB", run.memory_kb_max());
     drop(input);

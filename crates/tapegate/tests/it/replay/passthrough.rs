@@ -231,9 +231,9 @@ fn a_server_that_refuses_the_greeting_is_told_with_its_reason() {
 #[test]
 fn the_server_behind_ends_with_the_replay() {
     for signal in [Signal::TERM, Signal::INT, Signal::KILL] {
-        let steps = ["answer=1", "spawn=exec sleep 600 2>&-", "sleep=600000"];
+        let steps = ["answer=1", "spawn=exec sleep 600 2>&-", "hang"];
         let kills = signal == Signal::KILL;
-        let (setup, log) = logged(if kills { &["answer=1", "sleep=600000"] } else { &steps });
+        let (setup, log) = logged(if kills { &["answer=1", "hang"] } else { &steps });
         let mut run = setup.start();
         run.send(lines(&[HELLO, READY, &call(5, "new", 1)]).as_bytes());
         run.until("the server", |_| !heard(&log).is_empty());
@@ -243,7 +243,7 @@ fn the_server_behind_ends_with_the_replay() {
     }
     // A client that neither writes nor reads is gone, even if answers are outstanding.
     let (reader, writer) = std::io::pipe().unwrap();
-    let (setup, log) = logged(&["answer=1", "sleep=600000"]);
+    let (setup, log) = logged(&["answer=1", "hang"]);
     let mut run = setup.stdout(writer).start();
     run.send(lines(&[HELLO, READY, &call(5, "new", 1)]).as_bytes());
     run.until("the server", |_| !heard(&log).is_empty());

@@ -6,12 +6,12 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::GUARD;
+use crate::support::{GUARD, wait_for_exit, within};
 
 /// An agent and the server it has started. Both are gone when it is dropped.
 pub(super) struct ScenarioAgent {
@@ -191,11 +191,8 @@ impl ScenarioAgent {
 
     /// Waits for a text on the server's standard error.
     pub(super) fn hears(&self, text: &str) {
-        let deadline = Instant::now() + GUARD;
-        while !self.complaints().contains(text) {
-            assert!(Instant::now() < deadline, "no `{text}` in {}", self.complaints());
-            thread::sleep(Duration::from_millis(5));
-        }
+        let heard = within(GUARD, || self.complaints().contains(text).then_some(()));
+        assert!(heard.is_some(), "no `{text}` in {}", self.complaints());
     }
 
     /// Ends the server with a signal.
@@ -209,12 +206,7 @@ impl ScenarioAgent {
         if !self.killed {
             self.input = None;
         }
-        let deadline = Instant::now() + GUARD;
-        while self.server.try_wait().unwrap().is_none() {
-            assert!(Instant::now() < deadline, "the server does not end");
-            thread::sleep(Duration::from_millis(5));
-        }
-        let code = self.server.wait().unwrap().code();
+        let code = wait_for_exit("the server", &mut self.server).code();
         self.reader.take().unwrap().join().unwrap();
         ServerExit { code, stderr: self.complaints() }
     }

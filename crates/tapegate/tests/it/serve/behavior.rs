@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::hostile_server::{HostileServer, answer, call};
-use crate::support::GUARD;
+use crate::support::{GUARD, descriptor, wait_until_stalled};
 
 #[test]
 fn a_dripped_answer_is_whole_and_what_comes_meanwhile_waits_for_its_end() {
@@ -86,13 +86,9 @@ fn ec_trans_002_a_client_that_does_not_read_is_not_read_from_while_its_pipe_is_f
     let mut input = rogue.input.take().unwrap();
     // More than a pipe holds: it is accepted only once the other pipe is read.
     let text = format!("{}\n", call(2, "plain")).repeat(2000);
-    let (told, done) = std::sync::mpsc::channel();
-    let writer = std::thread::spawn(move || {
-        input.write_all(text.as_bytes()).unwrap();
-        told.send(()).ok();
-    });
-    let waited = done.recv_timeout(Duration::from_millis(300));
-    assert!(waited.is_err(), "it was heard though it does not read");
+    let writer = std::thread::spawn(move || input.write_all(text.as_bytes()).unwrap());
+    wait_until_stalled(rogue.pid(), &descriptor(rogue.pid(), 0));
+    assert!(!writer.is_finished(), "it was heard though it does not read");
     let rest = rogue.rest();
     writer.join().unwrap();
     assert_eq!(rest.lines().filter(|line| line.contains("\"id\":2")).count(), 2000);

@@ -92,10 +92,10 @@ fn a_body_without_an_end_is_not_closed() {
     stream.read_exact(&mut seen).unwrap();
     assert!(String::from_utf8_lossy(&seen).contains(&answer(1, "endless")));
     assert_eq!(message(&ask(&rogue, &session, 2, "plain")), answer(2, "call 1"));
-    stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    stream.set_nonblocking(true).unwrap();
     let mut rest = Vec::new();
     let open = stream.read_to_end(&mut rest).unwrap_err();
-    assert!(matches!(open.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut));
+    assert_eq!(open.kind(), ErrorKind::WouldBlock);
     assert!(!rest.ends_with(b"0\r\n\r\n"));
 }
 

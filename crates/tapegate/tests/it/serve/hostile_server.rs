@@ -2,12 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::support::{GUARD, tapegate};
+use crate::support::{tapegate, wait_for_exit};
 
 /// The scenario that it runs.
 const SCENARIO: &str = include_str!("rogue.yaml");
@@ -101,14 +100,11 @@ impl HostileServer {
 
     /// Waits for its end, and returns its exit code.
     pub(super) fn end(&mut self) -> Option<i32> {
-        let deadline = Instant::now() + GUARD;
-        loop {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(Instant::now() < deadline, "it does not end");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_for_exit("the server", &mut self.process).code()
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.process.id()
     }
 }
 

@@ -9,8 +9,6 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tapegate_hub::hub_lock::{approver_token_file, token_file};
@@ -23,8 +21,8 @@ use super::setup::{
 };
 use crate::http_peers;
 use crate::support::{
-    GUARD, RunningSession, SessionSetup, approvals_of, at_terminal, key_flags, replace_file, shim,
-    tapegate,
+    RunningSession, SessionSetup, approvals_of, at_terminal, key_flags, replace_file, shim,
+    tapegate, wait_for,
 };
 
 /// A hub that is always ended, however the test ends.
@@ -57,15 +55,7 @@ impl HubProcess {
         command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
         let process = command.stderr(Stdio::null()).spawn().unwrap();
         let endpoint = folder.path().join("state/hub/endpoint");
-        let start = Instant::now();
-        let url = loop {
-            let text = fs::read_to_string(&endpoint).unwrap_or_default();
-            if text.starts_with("http://") {
-                break text.trim().to_owned();
-            }
-            assert!(start.elapsed() < GUARD, "the hub does not start");
-            thread::sleep(Duration::from_millis(5));
-        };
+        let url = wait_for("the hub", || endpoint_in(&endpoint));
         Self { process, folder, url }
     }
 
@@ -116,11 +106,17 @@ impl Drop for HubProcess {
     }
 }
 
-/// A free port outside the range from which the kernel assigns ports.
-fn port_for_later() -> u16 {
+/// A listener on a free port outside the range from which the kernel assigns ports.
+fn listener_for_later() -> TcpListener {
     let first = 20_000 + (std::process::id() % 6_000) as u16;
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    (first..first + 6_000).find(is_free).expect("a free port")
+    let bind = |port| TcpListener::bind(("127.0.0.1", port)).ok();
+    (first..first + 6_000).find_map(bind).expect("a free port")
+}
+
+/// The address that a hub has written to its state folder.
+fn endpoint_in(file: &Path) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    text.starts_with("http://").then(|| text.trim().to_owned())
 }
 
 /// Waits until an event is in the hub's log.
@@ -269,7 +265,8 @@ fn a_shim_cannot_be_laxer_than_its_hub() {
 
 #[test]
 fn ec_stdio_036_a_hub_that_is_late_is_waited_for() {
-    let port = port_for_later();
+    let listener = listener_for_later();
+    let port = listener.local_addr().unwrap().port();
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let token = token_file(&state, &state);
@@ -279,7 +276,8 @@ fn ec_stdio_036_a_hub_that_is_late_is_waited_for() {
         .start();
     run.send(call(1, "a").as_bytes());
     // It is there a few attempts later.
-    thread::sleep(Duration::from_millis(300));
+    (0..3).for_each(|_| drop(listener.accept().unwrap()));
+    drop(listener);
     let hub = HubProcess::start_at(folder, FORWARD, &["--port", &port.to_string()]);
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
     run.end_of_input().exits(0);
@@ -360,7 +358,7 @@ fn ec_stdio_041_an_idle_shim_ends_in_order_when_the_hub_is_told_to() {
 #[test]
 fn ec_stdio_041_what_is_under_way_is_finished_and_what_is_held_is_answered() {
     let hub = HubProcess::start(&rules(&[("ask", "approve")]), &[]);
-    let mut run = hub.shim(&["serve=500"]).start();
+    let mut run = hub.shim(&["hold=1", "eof", "release=1"]).start();
     run.send([call(1, "slow"), call(2, "ask")].concat().as_bytes());
     run.until("a question", |_| hub.ask("GET /approvals", "").body.contains("\"server_id\""));
     hub.signal(Signal::TERM);

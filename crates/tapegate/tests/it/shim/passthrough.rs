@@ -3,7 +3,7 @@
 use super::setup::{
     FORWARD, answer, answer_in, ask, call, call_with, event, events, server_got, tapes,
 };
-use crate::support::{check, kept, request, shim};
+use crate::support::{StepGate, check, kept, request, shim, wait_until_read};
 use tapegate_core::side::Side;
 
 /// A policy under which no call passes.
@@ -80,9 +80,13 @@ fn f_017_the_protocol_s_own_messages_pass_a_policy_that_denies_everything() {
 
 #[test]
 fn ec_stdio_027_a_partial_line_waits_for_its_end() {
-    let setup =
-        shim(FORWARD, &[r#"raw={"jsonrpc":"2.0","met"#, "sleep=300", r#"raw=hod":"n"}\n"#, "eof"]);
-    setup.run(b"").exits(0).client_got(b"{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n");
+    let setup = shim(FORWARD, &[]);
+    let gate = StepGate::new(setup.folder(), "gate");
+    let half = r#"raw={"jsonrpc":"2.0","met"#;
+    let mut run = setup.steps(&[half, &gate.step(), r#"raw=hod":"n"}\n"#, "eof"]).start();
+    gate.open_after(|| wait_until_read(&run.server_output()));
+    run.close_input();
+    run.end().exits(0).client_got(b"{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n");
 }
 
 #[test]

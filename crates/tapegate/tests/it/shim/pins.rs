@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tapegate_policy::pins::PinLock;
@@ -13,7 +12,9 @@ use super::setup::{FORWARD, answer, call, event, events, is_refused};
 use crate::http_peers::{
     ReceivedReply, ReceivedRequest, STREAM, WebServer, ask, json as reply, send,
 };
-use crate::support::{RunningSession, SessionSetup, shim, tapegate};
+use crate::support::{
+    Latch, RunningSession, SessionSetup, shim, tapegate, wait_until, wait_until_idle,
+};
 
 const JSON: &str = "content-type: application/json";
 const ACCEPT: &str = "accept: application/json, text/event-stream";
@@ -43,15 +44,18 @@ fn lock(setup: &SessionSetup, page: &str) {
 
 /// A server by HTTP with this list of tools.
 fn upstream(tools: &'static str) -> WebServer {
-    slow_upstream(tools, Duration::ZERO)
+    let at_once = Latch::default();
+    at_once.open();
+    slow_upstream(tools, &at_once)
 }
 
-/// The same, but slow to list them.
-fn slow_upstream(tools: &'static str, pause: Duration) -> WebServer {
+/// The same, but it lists them only when it may.
+fn slow_upstream(tools: &'static str, may_list: &Latch) -> WebServer {
+    let may_list = may_list.clone();
     WebServer::start(move |seen: &ReceivedRequest, stream| {
         let asked: Value = serde_json::from_slice(&seen.body).unwrap_or(Value::Null);
         if asked["method"] == "tools/list" {
-            std::thread::sleep(pause);
+            may_list.wait();
         }
         if asked["id"].is_null() {
             return stream.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").is_ok();
@@ -256,22 +260,28 @@ fn a_client_on_pipes_waits_for_the_list_of_a_server_by_http() {
 fn a_client_that_closes_its_end_gets_its_answer_from_a_server_by_http_that_is_slow_to_list() {
     let policies = [FORWARD.to_owned(), super::setup::rules(&[("a", "approve")])];
     for (policy, expected) in policies.iter().zip(["\"result\"", "before the call was decided"]) {
-        let upstream = slow_upstream(TOOLS, Duration::from_millis(500));
+        let may_list = Latch::default();
+        let upstream = slow_upstream(TOOLS, &may_list);
         let setup = shim(policy, &[]).server(&[]);
         let setup = setup.flags(&["--upstream-http", &upstream.url("/mcp")]);
         lock(&setup, TOOLS);
-        let end = setup.run(format!("{INITIALIZE}\n{INITIALIZED}\n{}", call(1, "a")).as_bytes());
-        let end = end.exits(0);
+        let mut run = setup.start();
+        run.send(format!("{INITIALIZE}\n{INITIALIZED}\n{}", call(1, "a")).as_bytes());
+        run.close_input();
+        wait_until("a list", || methods(&upstream).contains(&"tools/list".to_owned()));
+        wait_until_idle(run.pid());
+        may_list.open();
+        let end = run.end().exits(0);
         let got = String::from_utf8_lossy(&end.stdout).into_owned();
         let answer = got.lines().find(|line| line.contains(r#""id":1,"#)).unwrap_or_default();
         assert!(answer.contains(expected), "{got}\n{}", end.stderr);
-        assert!(methods(&upstream).contains(&"tools/list".to_owned()));
     }
 }
 
 #[test]
 fn a_client_by_http_that_leaves_while_its_call_waits_for_a_list_is_no_error() {
-    let upstream = slow_upstream(TOOLS, Duration::from_millis(300));
+    let may_list = Latch::default();
+    let upstream = slow_upstream(TOOLS, &may_list);
     let setup = shim(FORWARD, &[]).server(&[]).flags(&["--http", "127.0.0.1:0"]);
     let setup = setup.flags(&["--upstream-http", &upstream.url("/mcp")]);
     lock(&setup, TOOLS);
@@ -280,6 +290,8 @@ fn a_client_by_http_that_leaves_while_its_call_waits_for_a_list_is_no_error() {
     let left = send(run.port(), "POST /mcp", &headers, call(1, "a").trim_end());
     upstream.wait(1);
     drop(left);
+    wait_until_idle(run.pid());
+    may_list.open();
     // Another call of the session is answered as usual.
     let answer = said(&post(&run, &headers[2..], &call(2, "a")));
     assert_eq!(answer["result"]["for"], 2, "{answer}");

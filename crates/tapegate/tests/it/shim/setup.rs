@@ -3,13 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tapegate_store::approvals::{ApprovalDecision, ApprovalOutcome, ApprovalRecord, ApprovalStore};
 
-use crate::support::{GUARD, RunningSession, approvals_of, tapegate};
+use crate::support::{GUARD, RunningSession, approvals_of, tapegate, within};
 
 /// A policy that permits everything.
 pub(crate) const FORWARD: &str = "schema: 1\ngovernance: { defaults: { action: forward } }\n";
@@ -98,18 +96,12 @@ pub(crate) fn events(folder: &Path) -> Vec<Value> {
 #[track_caller]
 pub(crate) fn event(folder: &Path, members: &[(&str, &str)]) -> Value {
     let has = |event: &&Value| members.iter().all(|(name, value)| event[name] == *value);
-    let start = Instant::now();
-    loop {
-        let all = events(folder);
-        let found: Vec<_> = all.iter().filter(has).collect();
-        if found.len() == 1 {
-            return found[0].clone();
-        }
-        let shown = || all.iter().map(|event| format!("{event}\n")).collect::<String>();
-        let is_over = found.len() > 1 || start.elapsed() >= GUARD;
-        assert!(!is_over, "{} of {members:?} in:\n{}", found.len(), shown());
-        thread::sleep(Duration::from_millis(5));
-    }
+    let found = || events(folder).iter().filter(has).cloned().collect::<Vec<_>>();
+    let mut found = within(GUARD, || Some(found()).filter(|found| !found.is_empty()));
+    let found = found.take().unwrap_or_default();
+    let shown = || events(folder).iter().map(|event| format!("{event}\n")).collect::<String>();
+    assert_eq!(found.len(), 1, "{members:?} in:\n{}", shown());
+    found[0].clone()
 }
 
 /// The input of the scripted server, if it was told to log it by `log=log`.

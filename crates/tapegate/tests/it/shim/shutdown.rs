@@ -9,7 +9,7 @@ use super::setup::{
     FORWARD, answer, answer_in, ask, call, events, held, is_refused, messages, rules, server_got,
     waiting,
 };
-use crate::support::{SessionSetup, shim};
+use crate::support::{SessionSetup, StepGate, shim};
 
 #[test]
 fn ec_stdio_009_a_server_that_cannot_be_started_answers_every_request_until_the_client_leaves() {
@@ -49,8 +49,12 @@ fn ec_stdio_009_a_program_that_cannot_be_executed_is_answered_for_too() {
 fn ec_stdio_010_pending_and_held_requests_get_an_error_when_the_server_crashes_and_its_code_is_ours()
  {
     let policy = rules(&[("ask_*", "approve")]);
-    let mut run = shim(&policy, &["answer=1", "read=1", "sleep=700", "exit=7"]).start();
+    let setup = shim(&policy, &[]);
+    let gate = StepGate::new(setup.folder(), "gate");
+    let mut run = setup.steps(&["answer=1", "read=1", &gate.step(), "exit=7"]).start();
     run.send([call(1, "a"), call("\"held\"", "ask_me"), call(3, "b")].concat().as_bytes());
+    held(&run, 1);
+    gate.open();
     let end = run.end().exits(7).leaves_no_process();
     assert_eq!(answer_in(&end.stdout, &1.into())["result"]["for"], 1);
     for id in [serde_json::json!("held"), 3.into()] {
@@ -76,7 +80,7 @@ fn ec_stdio_010_a_server_that_is_killed_leaves_no_request_unanswered() {
 /// A server that records what ends it, in order, and ends only when killed.
 fn stubborn(setup: SessionSetup) -> SessionSetup {
     setup.sh("trap 'echo term >>order' TERM; echo up >>order; cat >/dev/null; echo eof >>order; \
-              while :; do sleep 0.05; done")
+              while :; do sleep 300; done")
 }
 
 fn ends_in_order(signal: Signal) {
@@ -113,7 +117,7 @@ fn the_order_of_an_end_is_end_of_input_then_sigterm_then_sigkill() {
 #[test]
 fn ec_stdio_012_013_what_the_server_is_at_is_finished_before_the_end() {
     for signal in [Signal::TERM, Signal::INT] {
-        let mut run = shim(FORWARD, &["serve=400"]).start();
+        let mut run = shim(FORWARD, &["hold=1", "eof", "release=1"]).start();
         run.send(call(1, "slow").as_bytes());
         run.until("the call to be on its way", |run| {
             events(run.folder()).iter().any(|event| event["tool"] == "slow")
@@ -126,7 +130,7 @@ fn ec_stdio_012_013_what_the_server_is_at_is_finished_before_the_end() {
 
 #[test]
 fn a_second_signal_does_not_wait() {
-    let run = shim(FORWARD, &[]).sh("trap '' TERM; while :; do sleep 0.05; done").start();
+    let run = shim(FORWARD, &[]).sh("trap '' TERM; exec sleep 300").start();
     run.until("the server", |run| !run.others().is_empty());
     run.signal(Signal::INT);
     run.signal(Signal::TERM);
@@ -174,7 +178,7 @@ fn a_client_that_is_killed_leaves_no_server_behind() {
 
 #[test]
 fn killing_the_shim_ends_a_server_that_only_waits() {
-    let mut run = shim(FORWARD, &["answer=1", "sleep=300000"]).start();
+    let mut run = shim(FORWARD, &["answer=1", "hang"]).start();
     run.send(call(1, "a").as_bytes());
     answer(&run, 1);
     run.signal(Signal::KILL);

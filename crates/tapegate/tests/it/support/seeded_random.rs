@@ -1,5 +1,9 @@
 //! Reproducible random numbers.
 
+use std::time::Duration;
+
+use super::waiting;
+
 /// Random numbers that differ from run to run; the seed is printed when a test fails.
 pub(crate) struct SeededRandom(u64);
 
@@ -20,5 +24,10 @@ impl SeededRandom {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % end
+    }
+
+    /// Lets a random time pass before a process is killed.
+    pub(crate) fn pause_us(&mut self, end: u64) {
+        waiting::pause(Duration::from_micros(self.below(end)));
     }
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{DriftTape, tapegate, verify, words};
 use crate::http_peers::WebServer;
 use crate::peers;
+use crate::support::wait_until;
 
 #[test]
 fn codes_tell_what_was_wrong() {
@@ -188,16 +189,12 @@ impl Drop for ChildGuard {
 fn wait_for(mark: &Path) {
     let mark = mark.display().to_string();
     let server = |line: &String| line.contains(&mark) && !line.contains("\0verify\0");
-    for _ in 0..6000 {
+    wait_until("a server that runs", || {
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let mut lines =
             processes.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
-        if lines.any(|line| server(&line)) {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    panic!("the server never ran");
+        lines.any(|line| server(&line))
+    });
 }
 
 #[test]

@@ -9,8 +9,6 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tapegate_hub::hub_lock::token_file;
@@ -19,9 +17,9 @@ use tapegate_store::outbox::Outbox;
 use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
 
-use super::HubProcess;
+use super::{HubProcess, endpoint_in};
 use crate::shim::setup::{FORWARD, answer, call};
-use crate::support::{GUARD, RunningSession, SeededRandom, SessionSetup, shim, tapegate};
+use crate::support::{RunningSession, SeededRandom, SessionSetup, shim, tapegate, wait_for};
 
 /// A remote hub, and the state folder of the shims.
 struct RemoteHub {
@@ -55,15 +53,7 @@ impl RemoteHub {
         command.env("XDG_CONFIG_HOME", self.folder.path()).current_dir(self.folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         self.process = Some(command.spawn().unwrap());
-        let start = Instant::now();
-        self.url = loop {
-            let text = fs::read_to_string(&endpoint).unwrap_or_default();
-            if text.starts_with("http://") {
-                break text.trim().to_owned();
-            }
-            assert!(start.elapsed() < GUARD, "the hub does not start");
-            thread::sleep(Duration::from_millis(5));
-        };
+        self.url = wait_for("the hub", || endpoint_in(&endpoint));
         fs::remove_file(&at).unwrap();
         fs::create_dir_all(at.join("state")).unwrap();
     }
@@ -116,12 +106,17 @@ impl Drop for RemoteHub {
     }
 }
 
-/// Calls each tool once, and returns those whose answers arrived within `limit`.
-fn call_for_a_while(run: &mut RunningSession, names: &[String], limit: Duration) -> Vec<String> {
+/// Calls each tool once, and returns those whose answers arrived before a random moment.
+fn call_for_a_while(
+    run: &mut RunningSession,
+    names: &[String],
+    dice: &mut SeededRandom,
+) -> Vec<String> {
     let text: String =
         names.iter().enumerate().map(|(at, name)| call(at as u64 + 1, name)).collect();
     run.send_aside(text.into_bytes());
-    thread::sleep(limit);
+    run.lines(dice.below(names.len() as u64) as usize);
+    dice.pause_us(20_000);
     let got = String::from_utf8(run.got()).unwrap();
     let answers = got.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let passed = answers.filter(|answer| answer["result"]["for"].as_u64() > Some(0));
@@ -140,8 +135,7 @@ fn every_line_is_in_a_far_hub_s_log_once_and_in_order_whoever_is_killed() {
         run.send(call(0, "first").as_bytes());
         answer(&run, 0);
         let names: Vec<String> = (0..300).map(|at| format!("r{round}_{at:03}")).collect();
-        let limit = Duration::from_micros(dice.below(150_000));
-        passed.extend(call_for_a_while(&mut run, &names, limit));
+        passed.extend(call_for_a_while(&mut run, &names, &mut dice));
         match round % 4 {
             0 => far.kill(),
             1 => run.signal(rustix::process::Signal::KILL),

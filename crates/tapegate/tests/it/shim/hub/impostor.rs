@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use tapegate_hub::hub_lock::{approver_token_file, token_file};
 
 use super::scripted_hub::{health, token};
-use super::{HubProcess, port_for_later};
+use super::{HubProcess, listener_for_later};
 use crate::http_peers::{ReceivedRequest, WebServer, json};
 use crate::shim::setup::{FORWARD, answer, ask, call, call_with, is_refused, rules, server_got};
 use crate::support::shim;
@@ -44,7 +44,7 @@ fn got_no_token(seen: &[ReceivedRequest], token: &str) {
 #[test]
 fn a_program_on_the_port_of_a_hub_that_ended_gets_no_token_and_governs_nothing() {
     use std::io::Write;
-    let port = port_for_later().to_string();
+    let port = listener_for_later().local_addr().unwrap().port().to_string();
     let mut hub = HubProcess::start(&rules(&[("no", "deny")]), &["--port", &port]);
     // A killed hub leaves its files behind.
     hub.signal(Signal::KILL);

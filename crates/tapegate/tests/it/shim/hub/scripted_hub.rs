@@ -3,15 +3,14 @@
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tapegate_hub::proof::Challenge;
 use tapegate_hub::token::HubToken;
 
 use crate::http_peers::{ReceivedRequest, WebServer, json};
 use crate::shim::setup::{FORWARD, answer, ask, call, server_got};
-use crate::support::{GUARD, RunningSession, shim};
+use crate::support::{GUARD, RunningSession, hang, shim};
 
 /// The token of scripted hubs.
 pub(super) fn token() -> String {
@@ -45,11 +44,7 @@ fn hung(policy: &'static str, profile: &'static str) -> WebServer {
                 "{\"shutdown\":false,\"policy_version\":\"1\",\"lease_ms\":60000}".to_owned()
             }
             "/governance/events" => "{\"written\":1}".to_owned(),
-            // Longer than any client waits.
-            _ => {
-                thread::sleep(Duration::from_secs(20));
-                return false;
-            }
+            _ => hang(),
         };
         stream.write_all(&json("connection: close\r\n", &body)).ok();
         false
