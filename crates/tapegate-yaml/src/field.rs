@@ -4,6 +4,7 @@
 
 use tapegate_core::json::Number;
 
+use crate::amount;
 use crate::finding::Findings;
 use crate::node::{Node, NodeValue};
 
@@ -44,7 +45,7 @@ impl<'a> MapFields<'a> {
         let node = self.get(name)?;
         findings.with_step(name, |findings| match node.as_text() {
             Some(text) => {
-                let size = read_bytes(text);
+                let size = amount::read_bytes(text).map(to_usize);
                 if size.is_none() {
                     report_wrong(
                         node,
@@ -129,16 +130,4 @@ fn read_whole_number(node: &Node, findings: &mut Findings) -> Option<u64> {
         report_wrong(node, format!("`{text}` {reason}"), findings);
     }
     whole
-}
-
-fn read_bytes(text: &str) -> Option<usize> {
-    let text = text.trim().to_ascii_lowercase();
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let unit = match text[end..].trim() {
-        "" | "b" => 1,
-        "kb" => 1024,
-        "mb" => 1024 * 1024,
-        _ => return None,
-    };
-    text[..end].parse::<usize>().ok()?.checked_mul(unit)
 }
