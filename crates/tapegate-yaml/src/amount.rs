@@ -1,8 +1,48 @@
-//! Parses durations and sizes.
+//! Parses durations and sizes: a number with a unit.
 
 use tapegate_core::json::Number;
 
 use crate::node::{Node, NodeValue};
+
+/// Nanoseconds in each unit of time.
+const TIMES: &[(&str, u64)] =
+    &[("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000)];
+/// Bytes in each unit of size.
+const SIZES: &[(&str, u64)] = &[("", 1), ("b", 1), ("kb", 1 << 10), ("mb", 1 << 20)];
+
+/// Why a text is not an amount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AmountError<'a> {
+    /// It does not begin with a whole number.
+    Number,
+    /// The unit is not known.
+    Unit(&'a str),
+    /// The amount is too large.
+    TooLarge,
+}
+
+/// Splits an amount into its number and its unit.
+pub fn split(text: &str) -> (&str, &str) {
+    let (number, unit) =
+        text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
+    (number.trim(), unit.trim())
+}
+
+/// Reads a whole number with one of these units.
+pub fn read<'a>(text: &'a str, units: &[(&str, u64)]) -> Result<u64, AmountError<'a>> {
+    let (number, unit) = split(text);
+    // `parse` would accept a sign.
+    let is_whole = number.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = Some(number).filter(|_| is_whole).ok_or(AmountError::Number)?;
+    let size = units.iter().find(|(name, _)| *name == unit).ok_or(AmountError::Unit(unit))?.1;
+    let number = digits.parse::<u64>().map_err(|_| AmountError::Number)?;
+    number.checked_mul(size).ok_or(AmountError::TooLarge)
+}
+
+/// A number of bytes in a text, such as `64kb`.
+pub fn read_bytes(text: &str) -> Option<u64> {
+    read(&text.trim().to_ascii_lowercase(), SIZES).ok()
+}
 
 /// A duration in nanoseconds: a whole number with `ms`, `s`, `m` or `h`.
 pub fn duration_ns(node: &Node) -> Result<u64, String> {
@@ -19,16 +59,10 @@ pub fn duration_ns(node: &Node) -> Result<u64, String> {
     if text.starts_with('-') {
         return Err(format!("a time cannot be negative: `{text}`"));
     }
-    let end = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(bad)?;
-    let unit_ns = match text[end..].trim() {
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "m" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        _ => return Err(bad()),
-    };
-    let number = text[..end].parse::<u64>().map_err(|_| bad())?;
-    number.checked_mul(unit_ns).ok_or_else(|| format!("`{text}` is too long a time"))
+    read(text, TIMES).map_err(|error| match error {
+        AmountError::TooLarge => format!("`{text}` is too long a time"),
+        AmountError::Number | AmountError::Unit(_) => bad(),
+    })
 }
 
 /// A number of bytes: a whole number, optionally with `b`, `kb` or `mb`.
@@ -44,15 +78,7 @@ pub fn bytes(node: &Node) -> Result<u64, String> {
     let bad = || {
         format!("`{text}` is not a valid size; write a whole number of bytes, or use `kb` or `mb`")
     };
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let unit = match text[end..].trim() {
-        "" | "b" => 1,
-        "kb" => 1 << 10,
-        "mb" => 1 << 20,
-        _ => return Err(bad()),
-    };
-    let number = text[..end].parse::<u64>().map_err(|_| bad())?;
-    number.checked_mul(unit).ok_or_else(bad)
+    read(&text, SIZES).map_err(|_| bad())
 }
 
 #[cfg(test)]

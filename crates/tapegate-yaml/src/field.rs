@@ -45,7 +45,7 @@ impl<'a> MapFields<'a> {
         let node = self.get(name)?;
         findings.with_step(name, |findings| match node.as_text() {
             Some(text) => {
-                let size = amount::bytes(node).ok().map(to_usize);
+                let size = amount::read_bytes(text).map(to_usize);
                 if size.is_none() {
                     report_wrong(
                         node,

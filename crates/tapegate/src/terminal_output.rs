@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tapegate_yaml::finding::{Finding, Severity};
 
 use crate::logs::LogLine;
 use crate::program_name;
 use crate::verbosity::{self, VerbosityLevel};
 use crate::views::palette::{ColorEnvironment, Palette};
-use crate::views::visible_text;
+use crate::views::{finding, visible_text};
 
 /// Prints an error, and its hint after a blank line.
 pub(crate) fn error(message_text: &str, hint: Option<&str>) {
@@ -119,6 +120,17 @@ pub(crate) fn report_waiting(pipe: &Path) {
 /// Prints a warning.
 pub(crate) fn warn(message_text: &str) {
     print_at(VerbosityLevel::Warn, message_text);
+}
+
+/// Prints findings in YAML files, each with its position.
+pub(crate) fn report_findings(findings: &[Finding], sources: &[String], main: &str) {
+    for one in findings {
+        let line = finding::line(one, sources, main);
+        match one.severity {
+            Severity::Error => error(&line, None),
+            Severity::Warning => warn(&line),
+        }
+    }
 }
 
 /// Prints which file is being read, with --verbose only.

@@ -3,13 +3,28 @@
 use std::time::Duration;
 
 use tapegate_core::json::path::{JsonPath, StepSelector};
+use tapegate_yaml::amount::{self, AmountError};
+
+/// Bytes in each unit.
+const SIZES: &[(&str, u64)] = &[
+    ("", 1),
+    ("b", 1),
+    ("k", 1 << 10),
+    ("kb", 1 << 10),
+    ("kib", 1 << 10),
+    ("m", 1 << 20),
+    ("mb", 1 << 20),
+    ("mib", 1 << 20),
+    ("g", 1 << 30),
+    ("gb", 1 << 30),
+    ("gib", 1 << 30),
+];
 
 /// Parses `500ms`, `1s`, `2m`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let number: f64 =
-        text[..unit_at].trim().parse().map_err(|_| "expected a duration such as 500ms or 1s")?;
-    let seconds = match text[unit_at..].trim() {
+    let (number, unit) = amount::split(text);
+    let number: f64 = number.parse().map_err(|_| "expected a duration such as 500ms or 1s")?;
+    let seconds = match unit {
         "ms" => number / 1000.0,
         "s" | "" => number,
         "m" | "min" => number * 60.0,
@@ -23,19 +38,16 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// Parses `65536`, `64KB`, `10MB`, `1GiB`; units are powers of 1024.
 pub(crate) fn bytes(text: &str) -> Result<usize, String> {
-    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let number: usize =
-        text[..unit_at].trim().parse().map_err(|_| "expected a size such as 65536 or 10MB")?;
-    let unit = match text[unit_at..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kb" | "kib" => 1 << 10,
-        "m" | "mb" | "mib" => 1 << 20,
-        "g" | "gb" | "gib" => 1 << 30,
-        unit => return Err(format!("unknown unit `{unit}`; expected KB, MB or GB")),
-    };
-    let size = number.checked_mul(unit).filter(|size| (1024..=1 << 31).contains(size));
-    size.ok_or("expected from 1 KB to 2 GB".to_owned())
+    let size = amount::read(&text.to_ascii_lowercase(), SIZES).map_err(|error| match error {
+        AmountError::Number => "expected a size such as 65536 or 10MB".to_owned(),
+        AmountError::Unit(unit) => format!("unknown unit `{unit}`; expected KB, MB or GB"),
+        AmountError::TooLarge => RANGE.to_owned(),
+    })?;
+    let size = usize::try_from(size).ok().filter(|size| (1024..=1 << 31).contains(size));
+    size.ok_or(RANGE.to_owned())
 }
+
+const RANGE: &str = "expected from 1 KB to 2 GB";
 
 /// Parses a path into messages that starts with one of `roots`, or at any depth. A path with
 /// another start would silently match nothing.

@@ -19,6 +19,8 @@ pub(crate) mod diff;
 pub(crate) mod divergence;
 /// Why a call is decided as it is.
 pub(crate) mod explanation;
+/// Findings in YAML files.
+pub(crate) mod finding;
 /// Writes JSON member by member.
 pub(crate) mod json;
 /// JSON objects as one document, or one per line.
@@ -66,8 +68,8 @@ mod json_sanitizer;
 mod line_diff;
 
 /// A number with its noun: `1 request`, `2 requests`.
-pub(crate) fn plural(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+pub(crate) fn plural<N: std::fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == N::from(1) { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 mod activity;
 mod cases;
-mod findings;
 mod lock;
 mod policy;
+mod report;
 mod scenario;
 mod stdin;
 mod tape;
@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tapegate_core::json::write_str;
+use serde_json::json;
 use tapegate_scenario::load::ScenarioFileKind;
 use tapegate_store::input;
 
@@ -22,6 +22,7 @@ use crate::entry_limit::EntryArgs;
 use crate::exit::{self, Exit, Failure};
 use crate::local_files;
 use crate::views::json_list::JsonList;
+use crate::views::plural;
 
 /// Check tapes, logs, scenarios and policies, and report every fault with its line
 ///
@@ -184,11 +185,9 @@ fn report_failure(
     out: &mut dyn Write,
 ) -> io::Result<Exit> {
     if args.format != CheckFormat::Text {
-        let (name, message) = (quoted(&path.to_string_lossy()), quoted(&format!("{error:#}")));
-        writeln!(
-            out,
-            "{{\"file\":{name},\"line\":0,\"severity\":\"error\",\"finding\":{message}}}"
-        )?;
+        let (name, message) = (path.to_string_lossy(), format!("{error:#}"));
+        let object = json!({"file": name, "line": 0, "severity": "error", "finding": message});
+        writeln!(out, "{object}")?;
     }
     out.flush()?;
     Ok(exit::explain(error))
@@ -286,19 +285,7 @@ fn head(path: &Path) -> io::Result<Vec<u8>> {
 fn verdict(errors: usize, warnings: usize) -> String {
     match (errors, warnings) {
         (0, 0) => "ok".to_owned(),
-        (0, warnings) => format!("ok with {}", count_text(warnings, "warning")),
-        (errors, _) => count_text(errors, "error"),
+        (0, warnings) => format!("ok with {}", plural(warnings, "warning")),
+        (errors, _) => plural(errors, "error"),
     }
-}
-
-/// A count with its noun, in the plural where needed.
-fn count_text(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
-}
-
-/// Encodes text as a JSON string.
-fn quoted(text: &str) -> String {
-    let mut quoted = Vec::new();
-    write_str(&mut quoted, text);
-    String::from_utf8(quoted).unwrap_or_default()
 }

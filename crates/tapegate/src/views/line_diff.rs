@@ -1,6 +1,6 @@
 //! Compares texts of several lines: shows changed lines with the unchanged lines around them.
 
-use tapegate_core::alignment::{AlignedRow, WEIGHT_MAX, align};
+use similar::{Algorithm, DiffTag, capture_diff_slices};
 use tapegate_core::json::JsonStr;
 
 use super::diff::{CHANGED_CHARS_MAX, CHARS_MAX, windows};
@@ -13,7 +13,6 @@ const AROUND: usize = 2;
 const LINES_MAX: usize = 2000;
 /// At most this many lines are shown.
 const SHOWN_MAX: usize = 40;
-const ALIGN_BUDGET: usize = 4 << 20;
 
 /// Whether a string is better shown line by line.
 pub(super) fn has_lines(text: JsonStr<'_>) -> bool {
@@ -26,16 +25,16 @@ pub(super) fn diff(old: JsonStr<'_>, new: JsonStr<'_>, palette: Palette) -> Opti
     if old.len().max(new.len()) > LINES_MAX {
         return None;
     }
-    let weight = |one: usize, two: usize| if old[one] == new[two] { WEIGHT_MAX } else { 0 };
-    let rows = align(old.len(), new.len(), weight, &mut { ALIGN_BUDGET });
+    let ops = capture_diff_slices(Algorithm::Myers, &old, &new);
     let mut out = Vec::new();
-    let mut at = 0;
-    while at < rows.len() {
-        let same = rows[at..].iter().take_while(|row| is_same(row, &old, &new)).count();
-        let changed = rows[at + same..].iter().take_while(|row| !is_same(row, &old, &new)).count();
-        write_unchanged(&rows[at..at + same], &old, (at > 0, changed > 0), palette, &mut out);
-        write_change(&rows[at + same..at + same + changed], &old, &new, palette, &mut out);
-        at += same + changed;
+    for (at, op) in ops.iter().enumerate() {
+        let (before, after) = (&old[op.old_range()], &new[op.new_range()]);
+        match op.tag() {
+            DiffTag::Equal => {
+                write_unchanged(before, (at > 0, at + 1 < ops.len()), palette, &mut out);
+            }
+            _ => write_change(before, after, palette, &mut out),
+        }
     }
     let hidden = out.len().saturating_sub(SHOWN_MAX);
     // A single hidden line takes no more room than the text that replaces it.
@@ -70,22 +69,17 @@ fn split(text: JsonStr<'_>) -> Vec<Vec<u32>> {
     codes.split(|code| *code == u32::from('\n')).map(<[u32]>::to_vec).collect()
 }
 
-fn is_same(row: &AlignedRow, old: &[Vec<u32>], new: &[Vec<u32>]) -> bool {
-    matches!(row, AlignedRow::Both(one, two) if old[*one] == new[*two])
-}
-
 /// Unchanged lines: those next to a change are shown, the rest is counted.
 fn write_unchanged(
-    rows: &[AlignedRow],
-    old: &[Vec<u32>],
+    lines: &[Vec<u32>],
     (behind_change, before_change): (bool, bool),
     palette: Palette,
     out: &mut Vec<String>,
 ) {
     let head = if behind_change { AROUND } else { 0 };
     let tail = if before_change { AROUND } else { 0 };
-    let left_out = head.min(rows.len())..rows.len().saturating_sub(tail);
-    for (at, row) in rows.iter().enumerate() {
+    let left_out = head.min(lines.len())..lines.len().saturating_sub(tail);
+    for (at, line) in lines.iter().enumerate() {
         if left_out.len() > 1 && left_out.contains(&at) {
             if at == left_out.start {
                 let message = format!("    … {} lines alike", left_out.len());
@@ -93,29 +87,12 @@ fn write_unchanged(
             }
             continue;
         }
-        if let AlignedRow::Both(one, _) = row {
-            out.push(format!("    {}", line_text(&old[*one], whole_window())));
-        }
+        out.push(format!("    {}", line_text(line, whole_window())));
     }
 }
 
 /// Lines that changed: the old ones, then the new ones.
-fn write_change(
-    rows: &[AlignedRow],
-    old: &[Vec<u32>],
-    new: &[Vec<u32>],
-    palette: Palette,
-    out: &mut Vec<String>,
-) {
-    let gone = rows.iter().filter_map(|row| match row {
-        AlignedRow::Both(one, _) | AlignedRow::Old(one) => Some(&old[*one]),
-        AlignedRow::New(_) => None,
-    });
-    let come = rows.iter().filter_map(|row| match row {
-        AlignedRow::Both(_, two) | AlignedRow::New(two) => Some(&new[*two]),
-        AlignedRow::Old(_) => None,
-    });
-    let (gone, come): (Vec<_>, Vec<_>) = (gone.collect(), come.collect());
+fn write_change(gone: &[Vec<u32>], come: &[Vec<u32>], palette: Palette, out: &mut Vec<String>) {
     // A long line is cut around its difference from the line it replaces.
     let cut = |at: usize, side: usize| match (gone.get(at), come.get(at)) {
         (Some(one), Some(two)) => windows(one, two)[side],

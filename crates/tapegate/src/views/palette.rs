@@ -1,5 +1,7 @@
 //! Colours or none: decided once, and passed to every view.
 
+use anstyle::{AnsiColor, Style};
+
 /// Whether text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Palette {
@@ -33,28 +35,28 @@ impl Palette {
 
     /// For removed or wrong text.
     pub(crate) fn red(self, text: &str) -> String {
-        self.paint("31", text)
+        self.paint(AnsiColor::Red.on_default(), text)
     }
 
     /// For new text.
     pub(crate) fn green(self, text: &str) -> String {
-        self.paint("32", text)
+        self.paint(AnsiColor::Green.on_default(), text)
     }
 
     /// For text to be seen first.
     pub(crate) fn bold(self, text: &str) -> String {
-        self.paint("1", text)
+        self.paint(Style::new().bold(), text)
     }
 
     /// For text that may be skipped.
     pub(crate) fn faint(self, text: &str) -> String {
-        self.paint("2", text)
+        self.paint(Style::new().dimmed(), text)
     }
 
-    fn paint(self, code: &str, text: &str) -> String {
+    fn paint(self, style: Style, text: &str) -> String {
         match self {
             Self::Plain => text.to_owned(),
-            Self::Colour => format!("\x1b[{code}m{text}\x1b[0m"),
+            Self::Colour => format!("{style}{text}{style:#}"),
         }
     }
 }

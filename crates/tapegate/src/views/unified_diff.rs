@@ -3,20 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
+
 use super::palette::Palette;
 use super::visible_text;
 
 /// How many unchanged lines are shown around a change.
 const CONTEXT: usize = 3;
-/// The largest alignment table; beyond it, all old lines are removed and all new ones added.
-const CELLS_MAX: usize = 4 << 20;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DiffLine {
-    Same,
-    Gone,
-    New,
-}
+/// The most pairs of lines that are compared; beyond it, all old lines are removed and all new ones
+/// added.
+const PAIRS_MAX: usize = 4 << 20;
 
 /// The diffs of several texts, by name.
 pub(crate) fn diffs(
@@ -44,9 +40,9 @@ pub(crate) fn diff(name: &str, old: Option<&str>, new: Option<&str>, palette: Pa
     let head = palette.bold(&format!("--- {before}\n+++ {after}"));
     let (old, new) = (split(old), split(new));
     // Compare the raw lines: a spelled-out escape is not the character it stands for.
-    let steps = align(&old, &new);
-    let shown = |lines: Vec<&str>| lines.into_iter().map(line_text).collect::<Vec<_>>();
-    format!("{head}\n{}", hunks(&shown(old), &shown(new), &steps, palette))
+    let hunks: String =
+        compare(&old, &new).iter().map(|hunk| hunk_text(hunk, &old, &new, palette)).collect();
+    format!("{head}\n{hunks}")
 }
 
 fn split(text: Option<&str>) -> Vec<&str> {
@@ -61,78 +57,32 @@ fn line_text(line: &str) -> String {
     }
 }
 
-fn align(old: &[&str], new: &[&str]) -> Vec<DiffLine> {
-    // Most changes are small; equal ends need no table.
-    let head = old.iter().zip(new).take_while(|(one, two)| one == two).count();
-    let (old, new) = (&old[head..], &new[head..]);
-    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(one, two)| one == two).count();
-    let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
-    let mut steps = vec![DiffLine::Same; head];
-    steps.extend(common_subsequence(old, new));
-    steps.extend(vec![DiffLine::Same; tail]);
-    steps
+/// The changes, in groups with the unchanged lines around them.
+fn compare(old: &[&str], new: &[&str]) -> Vec<Vec<DiffOp>> {
+    let ops = match old.len().saturating_mul(new.len()) > PAIRS_MAX {
+        // A person still sees every line.
+        true => {
+            let (old_len, new_len) = (old.len(), new.len());
+            vec![DiffOp::Replace { old_index: 0, old_len, new_index: 0, new_len }]
+        }
+        false => capture_diff_slices(Algorithm::Myers, old, new),
+    };
+    group_diff_ops(ops, CONTEXT)
 }
 
-/// The longest common subsequence of lines, by dynamic programming.
-fn common_subsequence(old: &[&str], new: &[&str]) -> Vec<DiffLine> {
-    let width = new.len() + 1;
-    // The table grows with the product of both lengths. A person still sees every line.
-    if (old.len() + 1) * width > CELLS_MAX {
-        return [vec![DiffLine::Gone; old.len()], vec![DiffLine::New; new.len()]].concat();
-    }
-    let mut table = vec![0u32; (old.len() + 1) * width];
-    for one in (0..old.len()).rev() {
-        for two in (0..new.len()).rev() {
-            table[one * width + two] = match old[one] == new[two] {
-                true => table[(one + 1) * width + two + 1] + 1,
-                false => table[(one + 1) * width + two].max(table[one * width + two + 1]),
-            };
+fn hunk_text(hunk: &[DiffOp], old: &[&str], new: &[&str], palette: Palette) -> String {
+    let (one, two) = hunk.first().map_or((0, 0), |op| (op.old_range().start, op.new_range().start));
+    let mut lines = vec![palette.faint(&format!("@@ line {} / {} @@", one + 1, two + 1))];
+    for op in hunk {
+        let (gone, come) = (&old[op.old_range()], &new[op.new_range()]);
+        if op.tag() == DiffTag::Equal {
+            lines.extend(gone.iter().map(|line| format!(" {}", line_text(line))));
+            continue;
         }
+        lines.extend(gone.iter().map(|line| palette.red(&format!("-{}", line_text(line)))));
+        lines.extend(come.iter().map(|line| palette.green(&format!("+{}", line_text(line)))));
     }
-    let (mut one, mut two, mut steps) = (0, 0, Vec::new());
-    while one < old.len() || two < new.len() {
-        let down = one < old.len()
-            && (two == new.len() || table[(one + 1) * width + two] >= table[one * width + two + 1]);
-        if one < old.len() && two < new.len() && old[one] == new[two] {
-            steps.push(DiffLine::Same);
-            (one, two) = (one + 1, two + 1);
-        } else if down {
-            steps.push(DiffLine::Gone);
-            one += 1;
-        } else {
-            steps.push(DiffLine::New);
-            two += 1;
-        }
-    }
-    steps
-}
-
-fn hunks(old: &[String], new: &[String], steps: &[DiffLine], palette: Palette) -> String {
-    let mut near = vec![false; steps.len()];
-    for (at, _) in steps.iter().enumerate().filter(|(_, step)| **step != DiffLine::Same) {
-        let end = (at + CONTEXT + 1).min(steps.len());
-        near[at.saturating_sub(CONTEXT)..end].fill(true);
-    }
-    let (mut one, mut two, mut open) = (0, 0, false);
-    let mut out = String::new();
-    for (step, near) in steps.iter().zip(near) {
-        if near && !open {
-            let place = palette.faint(&format!("@@ line {} / {} @@", one + 1, two + 1));
-            out.push_str(&format!("{place}\n"));
-        }
-        open = near;
-        let line = match step {
-            DiffLine::Same => format!(" {}", old[one]),
-            DiffLine::Gone => palette.red(&format!("-{}", old[one])),
-            DiffLine::New => palette.green(&format!("+{}", new[two])),
-        };
-        if near {
-            out.push_str(&format!("{line}\n"));
-        }
-        one += usize::from(*step != DiffLine::New);
-        two += usize::from(*step != DiffLine::Gone);
-    }
-    out
+    lines.into_iter().map(|line| line + "\n").collect()
 }
 
 #[cfg(test)]

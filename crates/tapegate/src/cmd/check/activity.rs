@@ -7,9 +7,10 @@ use anyhow::Context;
 use tapegate_core::tape::TapeSeverity;
 use tapegate_store::activity::{self, ChainFault, LogFile, LogReport, LogVerifier};
 
-use super::{Args, CheckFormat, count_text, quoted, verdict};
+use super::Args;
+use super::report::{CheckReport, FileSummary, FindingContext, ReportFinding};
 use crate::exit::Exit;
-use crate::views::visible_text;
+use crate::views::plural;
 
 /// How many times the log may rotate while its files are being opened.
 const TRIES_MAX: usize = 100;
@@ -43,10 +44,7 @@ pub(super) fn check(
             .with_context(|| format!("cannot read `{}`", file.display()))?;
     }
     let report = verifier.finish();
-    match args.format {
-        CheckFormat::Text => print_text(path, &files, &report, out)?,
-        CheckFormat::Json | CheckFormat::Jsonl => print_json(path, &files, &report, out)?,
-    }
+    print(args, path, &files, &report, out)?;
     let is_odd = report.findings.iter().any(|found| found.severity == TapeSeverity::Warning);
     let nothing = report.findings.iter().any(|found| found.fault == ChainFault::NotAnEvent);
     Ok(match report.is_bad() {
@@ -122,79 +120,36 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn print_text(
+fn print(
+    args: &Args,
     path: &Path,
     files: &[PathBuf],
-    report: &LogReport,
+    log: &LogReport,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    for found in &report.findings {
-        let name = visible_text::path(files.get(found.file).map_or(path, PathBuf::as_path));
-        let place = if found.line == 0 { String::new() } else { format!(":{}", found.line) };
-        writeln!(out, "{name}{place}: {}: {}", severity(found.severity), found.message)?;
-    }
-    let verdict = verdict(count(report, TapeSeverity::Error), count(report, TapeSeverity::Warning));
-    write!(
-        out,
-        "{}: {verdict}, {}",
-        visible_text::path(path),
-        count_text(report.events as usize, "event")
-    )?;
+    let names: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
+    let main = path.to_string_lossy();
+    let found = log.findings.iter().map(|found| ReportFinding {
+        file: Some(names.get(found.file).unwrap_or(&main)),
+        line: found.line,
+        severity: found.severity,
+        message: &found.message,
+        detail: FindingContext::Fault(found.fault.as_str()),
+    });
+    let report = CheckReport { kind: "log", main: &main, findings: found.collect() };
+    let mut text = plural(log.events, "event");
+    let mut members = vec![("files", files.len().into()), ("events", log.events.into())];
+    members.extend(report.counts());
     if files.len() > 1 {
-        write!(out, " in {} files", files.len())?;
+        text += &format!(" in {} files", files.len());
     }
-    if let Some(since) = report.since_head {
-        write!(out, ", {since} since the expected head")?;
+    if let Some(since) = log.since_head {
+        text += &format!(", {since} since the expected head");
+        members.push(("events_since_head", since.into()));
     }
-    match &report.head {
-        Some(head) => writeln!(out, ", head {}", head.text()),
-        None => writeln!(out),
+    if let Some(head) = &log.head {
+        text += &format!(", head {}", head.text());
+        members.extend([("seq", head.seq.into()), ("head", head.text().into())]);
     }
-}
-
-fn print_json(
-    path: &Path,
-    files: &[PathBuf],
-    report: &LogReport,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    let log = quoted(&path.to_string_lossy());
-    for found in &report.findings {
-        let file = files.get(found.file).map_or(path, PathBuf::as_path).to_string_lossy();
-        writeln!(
-            out,
-            "{{\"log\":{log},\"file\":{},\"line\":{},\"severity\":\"{}\",\"fault\":\"{}\",\"finding\":{}}}",
-            quoted(&file),
-            found.line,
-            severity(found.severity),
-            found.fault.as_str(),
-            quoted(&found.message)
-        )?;
-    }
-    let (errors, warnings) =
-        (count(report, TapeSeverity::Error), count(report, TapeSeverity::Warning));
-    let (files, events) = (files.len(), report.events);
-    write!(
-        out,
-        "{{\"log\":{log},\"files\":{files},\"events\":{events},\"errors\":{errors},\"warnings\":{warnings}"
-    )?;
-    if let Some(since) = report.since_head {
-        write!(out, ",\"events_since_head\":{since}")?;
-    }
-    if let Some(head) = &report.head {
-        write!(out, ",\"seq\":{},\"head\":\"{}\"", head.seq, head.text())?;
-    }
-    writeln!(out, "}}")
-}
-
-fn count(report: &LogReport, severity: TapeSeverity) -> usize {
-    report.findings.iter().filter(|found| found.severity == severity).count()
-}
-
-fn severity(severity: TapeSeverity) -> &'static str {
-    match severity {
-        TapeSeverity::Note => "note",
-        TapeSeverity::Warning => "warning",
-        TapeSeverity::Error => "error",
-    }
+    report.print(args.format, Some(FileSummary { text, members }), out)
 }

@@ -5,12 +5,11 @@ use std::path::Path;
 
 use anyhow::Context;
 use tapegate_policy::cases::load;
-use tapegate_yaml::finding::Severity;
 
-use super::findings::FindingsReport;
-use super::{Args, CheckFormat, count_text, verdict};
+use super::Args;
+use super::report::{CheckReport, FileSummary};
 use crate::local_files::LocalFiles;
-use crate::views::visible_text;
+use crate::views::plural;
 
 /// Whether a file is a test file by its name, whatever its content.
 pub(super) fn is_named(path: &Path) -> bool {
@@ -27,26 +26,13 @@ pub(super) fn check(
 ) -> anyhow::Result<bool> {
     let main = path.to_string_lossy();
     let loaded = load(&main, disk).with_context(|| format!("cannot read `{main}`"))?;
-    let (name, sources) = (visible_text::path(path), [main.to_string()]);
-    let report =
-        FindingsReport { kind: "tests", main: &main, list: &loaded.findings, sources: &sources };
-    let cases = loaded.suite.map(|suite| suite.cases.len());
-    match args.format {
-        CheckFormat::Text => {
-            report.print_text(out)?;
-            let verdict = verdict(report.count(Severity::Error), report.count(Severity::Warning));
-            match cases {
-                Some(cases) => writeln!(out, "{name}: {verdict}, {}", count_text(cases, "case"))?,
-                None => writeln!(out, "{name}: {verdict}")?,
-            }
-        }
-        CheckFormat::Json | CheckFormat::Jsonl => {
-            report.print_json(out)?;
-            if let Some(cases) = cases {
-                write!(out, ",\"cases\":{cases}")?;
-            }
-            writeln!(out, "}}")?;
-        }
-    }
+    let sources = [main.to_string()];
+    let report = CheckReport::yaml("tests", &main, &loaded.findings, &sources);
+    let summary = loaded.suite.map(|suite| {
+        let cases = suite.cases.len();
+        let members = [report.counts(), vec![("cases", cases.into())]].concat();
+        FileSummary { text: plural(cases, "case"), members }
+    });
+    report.print(args.format, summary, out)?;
     Ok(report.is_bad(args.strict))
 }

@@ -9,10 +9,10 @@ use tapegate_store::input;
 use tapegate_yaml::finding::{Finding, Severity};
 use tapegate_yaml::node::Spot;
 
-use super::findings::FindingsReport;
-use super::{Args, CheckFormat, count_text, verdict};
+use super::Args;
+use super::report::{CheckReport, FileSummary};
 use crate::cmd::policy::policy_loader::LOCK_BYTES_MAX;
-use crate::views::visible_text;
+use crate::views::plural;
 
 /// Prints the findings for a lock file; true if the check failed.
 pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<bool> {
@@ -31,30 +31,16 @@ pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Re
             message: error.what.clone(),
         })
         .collect();
-    let (name, sources) = (visible_text::path(path), [main.to_string()]);
-    let report = FindingsReport { kind: "lock", main: &main, list: &list, sources: &sources };
-    let counts = lock.as_ref().ok().map(|lock| (lock.servers.len(), pins(lock)));
-    match args.format {
-        CheckFormat::Text => {
-            report.print_text(out)?;
-            let verdict = verdict(list.len(), 0);
-            match counts {
-                Some((servers, pins)) => {
-                    let (servers, pins) =
-                        (count_text(servers, "server"), count_text(pins, "definition"));
-                    writeln!(out, "{name}: {verdict}, {servers}, {pins}")?;
-                }
-                None => writeln!(out, "{name}: {verdict}")?,
-            }
-        }
-        CheckFormat::Json | CheckFormat::Jsonl => {
-            report.print_json(out)?;
-            if let Some((servers, pins)) = counts {
-                write!(out, ",\"servers\":{servers},\"definitions\":{pins}")?;
-            }
-            writeln!(out, "}}")?;
-        }
-    }
+    let sources = [main.to_string()];
+    let report = CheckReport::yaml("lock", &main, &list, &sources);
+    let summary = lock.as_ref().ok().map(|lock| {
+        let (servers, pins) = (lock.servers.len(), pins(lock));
+        let text = format!("{}, {}", plural(servers, "server"), plural(pins, "definition"));
+        let mut members = report.counts();
+        members.extend([("servers", servers.into()), ("definitions", pins.into())]);
+        FileSummary { text, members }
+    });
+    report.print(args.format, summary, out)?;
     Ok(!list.is_empty())
 }
 

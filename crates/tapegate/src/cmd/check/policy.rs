@@ -8,13 +8,13 @@ use tapegate_policy::model::Policy;
 use tapegate_yaml::finding::{Finding, Severity};
 use tapegate_yaml::node::Spot;
 
-use super::findings::FindingsReport;
-use super::{Args, CheckFormat, count_text, verdict};
+use super::Args;
+use super::report::{CheckReport, FileSummary};
 use crate::local_files::LocalFiles;
 use crate::program_name;
 use crate::settings::{HUB_VARIABLES, SearchContext};
 use crate::trust;
-use crate::views::visible_text;
+use crate::views::plural;
 
 /// The file names of policies.
 const NAMES: [&str; 4] = ["tapegate.yaml", "tapegate.yml", "thoughtgate.yaml", "thoughtgate.yml"];
@@ -35,15 +35,13 @@ pub(super) fn check(
     let PolicyLoadResult { policy, mut findings, sources, .. } = load(&main, disk);
     findings.extend(policy.iter().flat_map(|policy| find_unapprovable(policy, &caller(policy))));
     findings.extend(policy.as_ref().and_then(find_unsent_telemetry));
-    let report = FindingsReport { kind: "policy", main: &main, list: &findings, sources: &sources };
+    let report = CheckReport::yaml("policy", &main, &findings, &sources);
     if path != Path::new("-") {
         // A valid file may still not be what sessions use.
         trust::warn_if_not_in_force(path);
     }
-    match args.format {
-        CheckFormat::Text => print_text(&report, policy.as_ref(), out)?,
-        CheckFormat::Json | CheckFormat::Jsonl => print_json(&report, policy.as_ref(), out)?,
-    }
+    let summary = policy.as_ref().map(|policy| summarize(policy, &report));
+    report.print(args.format, summary, out)?;
     Ok(report.is_bad(args.strict))
 }
 
@@ -91,45 +89,12 @@ fn find_unsent_telemetry(policy: &Policy) -> Option<Finding> {
     })
 }
 
-fn print_text(
-    report: &FindingsReport<'_>,
-    policy: Option<&Policy>,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    report.print_text(out)?;
-    let main = visible_text::inline(report.main, usize::MAX);
-    let verdict = verdict(report.count(Severity::Error), report.count(Severity::Warning));
-    match policy {
-        Some(policy) => writeln!(out, "{main}: {verdict}, {}", summarize(policy)),
-        None => writeln!(out, "{main}: {verdict}"),
-    }
-}
-
-fn print_json(
-    report: &FindingsReport<'_>,
-    policy: Option<&Policy>,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    report.print_json(out)?;
-    if let Some(policy) = policy {
-        let (sources, rules) = (policy.sources.len(), policy.rules.len());
-        let (workflows, cedar) = (policy.workflows.len(), cedar_policies(policy));
-        let version = &policy.version;
-        write!(
-            out,
-            ",\"sources\":{sources},\"rules\":{rules},\"workflows\":{workflows},\
-             \"cedar_policies\":{cedar},\"version\":\"{version}\""
-        )?;
-    }
-    writeln!(out, "}}")
-}
-
-/// What a policy contains, in a few words.
-fn summarize(policy: &Policy) -> String {
+/// What a policy contains.
+fn summarize(policy: &Policy, report: &CheckReport<'_>) -> FileSummary {
     let mut there = vec![
-        count_text(policy.sources.len(), "source"),
-        count_text(policy.rules.len(), "rule"),
-        count_text(policy.workflows.len(), "workflow"),
+        plural(policy.sources.len(), "source"),
+        plural(policy.rules.len(), "rule"),
+        plural(policy.workflows.len(), "workflow"),
     ];
     if policy.cedar.is_some() {
         there.push(match cedar_policies(policy) {
@@ -137,7 +102,16 @@ fn summarize(policy: &Policy) -> String {
             count => format!("{count} Cedar policies"),
         });
     }
-    format!("{}; version {}", there.join(", "), policy.version)
+    let text = format!("{}; version {}", there.join(", "), policy.version);
+    let mut members = report.counts();
+    members.extend([
+        ("sources", policy.sources.len().into()),
+        ("rules", policy.rules.len().into()),
+        ("workflows", policy.workflows.len().into()),
+        ("cedar_policies", cedar_policies(policy).into()),
+        ("version", policy.version.to_string().into()),
+    ]);
+    FileSummary { text, members }
 }
 
 fn cedar_policies(policy: &Policy) -> usize {

@@ -3,14 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 
-use tapegate_scenario::finding::Severity;
 use tapegate_scenario::load::{self, LoadOptions, ScenarioFileKind, ScenarioLoadResult};
 use tapegate_scenario::model::Scenario;
 
-use super::findings::FindingsReport;
-use super::{Args, CheckFormat, count_text, verdict};
+use super::Args;
+use super::report::{CheckReport, FileSummary};
 use crate::local_files::{LocalFiles, limits};
-use crate::views::visible_text;
+use crate::views::plural;
 
 /// Prints the findings for a scenario; true if the check failed.
 pub(super) fn check(
@@ -32,60 +31,27 @@ pub(super) fn check(
         false => load::load(&main, &loading),
     };
     let ScenarioLoadResult { scenario, findings, sources } = &loaded;
-    let report = FindingsReport { kind: "scenario", main: &main, list: findings, sources };
-    match args.format {
-        CheckFormat::Text => print_text(&report, scenario.as_ref(), out)?,
-        CheckFormat::Json | CheckFormat::Jsonl => print_json(&report, scenario.as_ref(), out)?,
-    }
+    let report = CheckReport::yaml("scenario", &main, findings, sources);
+    let summary = scenario.as_ref().map(|scenario| summarize(scenario, &report));
+    report.print(args.format, summary, out)?;
     Ok(report.is_bad(args.strict))
 }
 
-fn print_text(
-    report: &FindingsReport<'_>,
-    scenario: Option<&Scenario>,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    report.print_text(out)?;
-    let main = visible_text::inline(report.main, usize::MAX);
-    let verdict = verdict(report.count(Severity::Error), report.count(Severity::Warning));
-    match scenario {
-        Some(scenario) => writeln!(out, "{main}: {verdict}, {}", summarize(scenario)),
-        None => writeln!(out, "{main}: {verdict}"),
-    }
-}
-
-fn print_json(
-    report: &FindingsReport<'_>,
-    scenario: Option<&Scenario>,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    report.print_json(out)?;
-    if let Some(scenario) = scenario {
-        let state = &scenario.baseline;
-        let (tools, resources) = (state.tools.len(), state.resources.len());
-        let (templates, prompts) = (state.templates.len(), state.prompts.len());
-        let phases = scenario.phases.len();
-        write!(
-            out,
-            ",\"tools\":{tools},\"resources\":{resources},\"resource_templates\":{templates},\
-             \"prompts\":{prompts},\"phases\":{phases}"
-        )?;
-    }
-    writeln!(out, "}}")
-}
-
-/// What a scenario contains, in a few words.
-fn summarize(scenario: &Scenario) -> String {
+/// What a scenario contains.
+fn summarize(scenario: &Scenario, report: &CheckReport<'_>) -> FileSummary {
     let state = &scenario.baseline;
     let all = [
-        (state.tools.len(), "tool"),
-        (state.resources.len(), "resource"),
-        (state.templates.len(), "resource template"),
-        (state.prompts.len(), "prompt"),
-        (scenario.phases.len(), "phase"),
-        (scenario.expect.len(), "expectation"),
+        (state.tools.len(), "tool", Some("tools")),
+        (state.resources.len(), "resource", Some("resources")),
+        (state.templates.len(), "resource template", Some("resource_templates")),
+        (state.prompts.len(), "prompt", Some("prompts")),
+        (scenario.phases.len(), "phase", Some("phases")),
+        (scenario.expect.len(), "expectation", None),
     ];
-    let there = all.iter().filter(|(count, _)| *count > 0);
-    let there: Vec<String> = there.map(|(count, word)| count_text(*count, word)).collect();
-    if there.is_empty() { "nothing in it".to_owned() } else { there.join(", ") }
+    let there = all.iter().filter(|(count, ..)| *count > 0);
+    let there: Vec<String> = there.map(|(count, word, _)| plural(*count, word)).collect();
+    let text = if there.is_empty() { "nothing in it".to_owned() } else { there.join(", ") };
+    let mut members = report.counts();
+    members.extend(all.iter().filter_map(|(count, _, key)| Some(((*key)?, (*count).into()))));
+    FileSummary { text, members }
 }

@@ -10,9 +10,10 @@ use tapegate_core::tape::{
 use tapegate_store::tape_source::TapeSource;
 use tapegate_store::tape_writer;
 
-use super::{Args, CheckFormat, count_text, quoted, verdict};
+use super::Args;
+use super::report::{CheckReport, FileSummary, FindingContext, ReportFinding};
 use crate::terminal_output;
-use crate::views::visible_text;
+use crate::views::{plural, visible_text};
 
 /// After this many invalid lines without a valid entry, the file is taken not to be a tape.
 const NO_TAPE_LINES: u64 = 20;
@@ -37,17 +38,17 @@ pub(super) fn check(
     if is_file {
         check_anomaly_file(path, &mut findings, &mut totals)?;
     }
-    match args.format {
-        CheckFormat::Text => print_text(path, &findings, totals, out)?,
-        CheckFormat::Json | CheckFormat::Jsonl => print_json(path, &findings, totals, out)?,
-    }
-    let least = if args.strict { TapeSeverity::Warning } else { TapeSeverity::Error };
-    let is_bad = |finding: &TapeFinding| match finding.severity {
-        TapeSeverity::Error => true,
-        TapeSeverity::Warning => least == TapeSeverity::Warning,
-        TapeSeverity::Note => false,
-    };
-    Ok(findings.iter().any(is_bad))
+    let main = path.to_string_lossy();
+    let found = findings.iter().map(|TapeFinding { line, severity, message }| ReportFinding {
+        file: None,
+        line: *line,
+        severity: *severity,
+        message,
+        detail: FindingContext::Plain,
+    });
+    let report = CheckReport { kind: "tape", main: &main, findings: found.collect() };
+    report.print(args.format, Some(summarize(totals)), out)?;
+    Ok(report.is_bad(args.strict))
 }
 
 fn audit(mut source: TapeSource) -> (Vec<TapeFinding>, TapeTotals) {
@@ -113,64 +114,30 @@ fn check_anomaly_file(
         return Ok(());
     }
     totals.anomalies += frames;
-    let frames = count_text(frames as usize, "frame");
+    let frames = plural(frames, "frame");
     let message = format!("`{name}` holds {frames} that could not be recorded as messages");
     findings.push(TapeFinding { line: 0, severity: TapeSeverity::Note, message });
     if faults > 0 {
-        let message =
-            format!("`{name}` has {} that cannot be read", count_text(faults as usize, "line"));
+        let message = format!("`{name}` has {} that cannot be read", plural(faults, "line"));
         findings.push(TapeFinding { line: 0, severity: TapeSeverity::Warning, message });
     }
     Ok(())
 }
 
-fn print_text(
-    path: &Path,
-    findings: &[TapeFinding],
-    totals: TapeTotals,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    let name = visible_text::path(path);
-    for TapeFinding { line, severity, message: words } in findings {
-        let place = if *line == 0 { String::new() } else { format!(":{line}") };
-        writeln!(out, "{name}{place}: {}: {words}", severity_word(*severity))?;
-    }
-    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    let verdict = verdict(count(TapeSeverity::Error), count(TapeSeverity::Warning));
-    let TapeTotals { client_messages, server_messages, anomalies, .. } = totals;
-    let messages = client_messages + server_messages;
-    write!(out, "{name}: {verdict}, {}", count_text(messages as usize, "message"))?;
-    write!(out, " ({client_messages} client, {server_messages} server), {anomalies}")?;
-    writeln!(out, " {}", if anomalies == 1 { "anomaly" } else { "anomalies" })
-}
-
-fn print_json(
-    path: &Path,
-    findings: &[TapeFinding],
-    totals: TapeTotals,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    let name = quoted(&path.to_string_lossy());
-    for TapeFinding { line, severity, message } in findings {
-        let severity = severity_word(*severity);
-        let message = quoted(message);
-        writeln!(
-            out,
-            "{{\"tape\":{name},\"line\":{line},\"severity\":\"{severity}\",\"finding\":{message}}}"
-        )?;
-    }
+/// What a tape contains.
+fn summarize(totals: TapeTotals) -> FileSummary {
     let TapeTotals { client_messages, server_messages, anomalies, unanswered, footer } = totals;
-    writeln!(
-        out,
-        "{{\"tape\":{name},\"client_messages\":{client_messages},\"server_messages\":{server_messages},\
-         \"anomalies\":{anomalies},\"unanswered\":{unanswered},\"footer\":{footer}}}"
-    )
-}
-
-fn severity_word(severity: TapeSeverity) -> &'static str {
-    match severity {
-        TapeSeverity::Note => "note",
-        TapeSeverity::Warning => "warning",
-        TapeSeverity::Error => "error",
-    }
+    let messages = plural(client_messages + server_messages, "message");
+    let noun = if anomalies == 1 { "anomaly" } else { "anomalies" };
+    let text = format!(
+        "{messages} ({client_messages} client, {server_messages} server), {anomalies} {noun}"
+    );
+    let members = vec![
+        ("client_messages", client_messages.into()),
+        ("server_messages", server_messages.into()),
+        ("anomalies", anomalies.into()),
+        ("unanswered", unanswered.into()),
+        ("footer", footer.into()),
+    ];
+    FileSummary { text, members }
 }

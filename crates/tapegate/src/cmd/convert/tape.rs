@@ -20,6 +20,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal_output;
 use crate::verbosity;
 use crate::views::json::JsonWriter;
+use crate::views::plural;
 
 /// The program that writes tapes, as named in headers.
 pub(super) const TOOL: &str = concat!("tapegate ", env!("CARGO_PKG_VERSION"));
@@ -322,15 +323,11 @@ fn print_summary(args: &Args, done: TranslationStats, out: &mut dyn Write) -> an
         out.write_all(&text)?;
         writeln!(out)?;
     } else if !verbosity::is_quiet() {
-        let (messages, frames) = (count_text(messages, "message"), count_text(anomalies, "frame"));
+        let (messages, frames) = (plural(messages, "message"), plural(anomalies, "frame"));
         let verb = if anomalies == 1 { "is" } else { "are" };
         writeln!(out, "{name}: {messages}, {frames} that {verb} not messages")?;
     }
     Ok(())
-}
-
-fn count_text(count: u64, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 fn stem(path: &Path) -> String {

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use tapegate_agents::discovery::id_from;
 use tapegate_core::json;
 use tapegate_core::side::Side;
 use tapegate_core::tape::{LineFault, LineProblem, TapeLine};
@@ -18,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::output_file::file_only_parser;
 use crate::program_name;
 use crate::terminal_output;
-use tapegate_agents::discovery::id_from;
+use crate::views::plural;
 
 /// Why the Cedar policies are not printed.
 const NAMED_IN_POLICY: &str = "the policy names the file that holds them; name a file";
@@ -201,7 +202,7 @@ pub(crate) fn head(traffic: &RecordedTraffic, by: &str) -> Vec<String> {
             .to_owned(),
     ];
     if traffic.refused_count() > 0 {
-        let calls = count_text(traffic.refused_count(), "call");
+        let calls = plural(traffic.refused_count(), "call");
         lines.push(format!("{calls} that the server answered with an error did not count."));
     }
     lines
@@ -209,18 +210,7 @@ pub(crate) fn head(traffic: &RecordedTraffic, by: &str) -> Vec<String> {
 
 /// `3 calls of 1 server`.
 fn traffic_summary(traffic: &RecordedTraffic) -> String {
-    format!(
-        "{} of {}",
-        count_text(traffic.count(), "call"),
-        count_text(traffic.servers().len(), "server")
-    )
-}
-
-fn count_text(count: usize, word: &str) -> String {
-    match count {
-        1 => format!("1 {word}"),
-        count => format!("{count} {word}s"),
-    }
+    format!("{} of {}", plural(traffic.count(), "call"), plural(traffic.servers().len(), "server"))
 }
 
 /// The path of a file as a policy names it: relative if both are in the same folder.

@@ -16,7 +16,7 @@ use crate::program_name;
 use crate::settings::{ProfileArg, SearchContext, own_places, own_sources};
 use crate::terminal_output;
 use crate::trust::{self, PolicyTrust};
-use crate::views::visible_text;
+use crate::views::plural;
 
 /// A policy and its file.
 pub(super) struct LoadedPolicy {
@@ -92,16 +92,7 @@ pub(super) fn read_unpinned(path: PathBuf) -> Result<LoadedPolicy, Failure> {
 
 fn check_loaded(path: PathBuf, loaded: PolicyLoadResult) -> Result<LoadedPolicy, Failure> {
     let main = path.to_string_lossy();
-    let file = |finding: &Finding| {
-        loaded.sources.get(usize::from(finding.spot.file)).map_or(&*main, String::as_str)
-    };
-    for finding in &loaded.findings {
-        let line = finding_line(file(finding), finding);
-        match finding.severity {
-            Severity::Error => terminal_output::error(&line, None),
-            Severity::Warning => terminal_output::warn(&line),
-        }
-    }
+    terminal_output::report_findings(&loaded.findings, &loaded.sources, &main);
     match loaded.policy {
         Some(mut policy) => {
             let own = own_places(&path).into_iter().chain(own_sources(&loaded.sources));
@@ -110,24 +101,10 @@ fn check_loaded(path: PathBuf, loaded: PolicyLoadResult) -> Result<LoadedPolicy,
         }
         None => {
             let is_error = |finding: &&Finding| finding.severity == Severity::Error;
-            let message = match loaded.findings.iter().filter(is_error).count() {
-                1 => "1 error".to_owned(),
-                errors => format!("{errors} errors"),
-            };
+            let message = plural(loaded.findings.iter().filter(is_error).count(), "error");
             Err(Failure::new(Exit::Invalid, format!("`{main}` cannot be used: {message}")))
         }
     }
-}
-
-/// A finding with its position, on one line.
-pub(super) fn finding_line(
-    file: &str,
-    Finding { spot, path, message: words, .. }: &Finding,
-) -> String {
-    let place =
-        if spot.line == 0 { String::new() } else { format!(":{}:{}", spot.line, spot.column) };
-    let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
-    format!("{file}{place}: {}", visible_text::inline(&format!("{path}{words}"), usize::MAX))
 }
 
 /// The profile in force: the named one, that of the environment, or the policy's own.

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use tapegate_policy::cases::{self, TestCase, TestSuite};
 use tapegate_policy::model::Policy;
 use tapegate_wire::clock::Clock;
-use tapegate_yaml::finding::Severity;
 
 use super::policy_loader::{self, LoadedPolicy};
 use crate::exit::{Exit, Failure};
@@ -166,13 +165,7 @@ fn load(path: &Path) -> anyhow::Result<TestSuite> {
     let name = path.to_string_lossy();
     let loaded = cases::load(&name, &LocalFiles::regular_only())
         .map_err(|error| Failure::new(Exit::Io, format!("cannot read `{name}`: {error}")))?;
-    for finding in &loaded.findings {
-        let line = policy_loader::finding_line(&name, finding);
-        match finding.severity {
-            Severity::Error => terminal_output::error(&line, None),
-            Severity::Warning => terminal_output::warn(&line),
-        }
-    }
+    terminal_output::report_findings(&loaded.findings, &[], &name);
     let message = || Failure::new(Exit::Invalid, format!("`{name}` cannot be used"));
     loaded.suite.ok_or_else(|| message().into())
 }

@@ -18,8 +18,6 @@ use crate::program_name;
 use crate::report_files;
 use crate::tape_loader::is_same_file;
 use crate::terminal_output;
-use crate::verbosity;
-use crate::views::visible_text;
 
 /// What to serve, and how.
 pub(super) struct ServePlan {
@@ -73,7 +71,7 @@ impl ServePlan {
                 .into());
         }
         let found = origin.load(&args);
-        found.report_findings(verbosity::is_quiet());
+        found.report_findings();
         if let Some(path) = &args.events_file
             && found.files.iter().any(|file| is_same_file(file, path))
         {
@@ -177,28 +175,9 @@ impl ScenarioOrigin {
 }
 
 impl ServedScenario {
-    /// Prints the findings; errors even with --quiet.
-    pub(super) fn report_findings(&self, quiet: bool) {
-        for finding in &self.findings {
-            let message = self.finding_text(finding);
-            match finding.severity {
-                Severity::Error => terminal_output::error(&message, None),
-                Severity::Warning if !quiet => terminal_output::warn(&message),
-                Severity::Warning => {}
-            }
-        }
-    }
-
-    /// A finding with its position: `file:line:column: path: words`.
-    fn finding_text(&self, finding: &Finding) -> String {
-        let Spot { file, line, column } = finding.spot;
-        let file = self.sources.get(usize::from(file)).map_or("scenario", String::as_str);
-        let place = if line == 0 { String::new() } else { format!(":{line}:{column}") };
-        let path = match finding.path.as_str() {
-            "" => String::new(),
-            path => format!("{path}: "),
-        };
-        visible_text::inline(&format!("{file}{place}: {path}{}", finding.message), usize::MAX)
+    /// Prints the findings.
+    pub(super) fn report_findings(&self) {
+        terminal_output::report_findings(&self.findings, &self.sources, "scenario");
     }
 }
 

@@ -117,7 +117,7 @@ async fn reload(
     loop {
         watch.changed().await;
         let found = origin.load(args);
-        found.report_findings(verbosity::is_quiet());
+        found.report_findings();
         watch.add_files(found.files);
         match found.scenario {
             Some(scenario) => {
