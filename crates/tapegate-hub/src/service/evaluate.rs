@@ -15,7 +15,6 @@ use super::response::ApiRefusal;
 use super::tasks::{OpenedTask, TaskRequest, hash_of};
 use crate::api::{GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse};
 use crate::hub_policy::HubPolicy;
-use crate::token::fresh_name;
 
 impl Hub {
     pub(super) fn evaluate(
@@ -96,7 +95,7 @@ impl Hub {
     ) -> Result<EvaluationContext<'a>, ApiRefusal> {
         let request_id = match &request.request_id {
             Some(id) => id.clone(),
-            None => fresh_name().map_err(|error| {
+            None => tapegate_store::random::id().map_err(|error| {
                 let message = format!("cannot generate a random number: {error}");
                 ApiRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &message)
             })?,
