@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tapegate_core::actor::{ActorAction, ActorEvent, ActorSessionId};
-use tapegate_core::frame::{Frame, error_reply};
+use tapegate_core::frame::{Frame, own_error};
 use tapegate_core::lines::{LineSplitter, OversizeMessage, StreamLine};
 use tapegate_core::relay::{CODE_GONE, RelayEvent};
 use tapegate_core::side::{Lane, Side};
@@ -253,7 +253,7 @@ impl<'d> ClientIo<'d> {
         let lines = unsent.split(|byte| *byte == b'\n');
         lines.for_each(|line| collect_answered_ids(&Frame::read(line), &mut ids));
         for id in ids {
-            self.out.add(&[&error_reply(&id, CODE_GONE, reason, "{\"by\":\"tapegate\"}")]);
+            self.out.add(&[&own_error(&id, CODE_GONE, reason)]);
         }
         if let Some(session) = &mut self.session {
             let (at, out) = (self.host.clock.now(), &mut self.out);

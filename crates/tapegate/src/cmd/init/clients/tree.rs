@@ -1,6 +1,6 @@
 //! The content of a config, independent of its format.
 
-use tapegate_core::json::{self, Cursor, string};
+use tapegate_core::json::{self, JsonFault, JsonStr, string};
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::{Node, NodeValue};
 use tapegate_yaml::yaml;
@@ -149,14 +149,11 @@ impl ConfigValue {
 }
 
 fn members(text: &[u8], depth: usize) -> Option<Vec<(String, ConfigValue)>> {
-    let mut cursor = Cursor::new(text).ok()?;
-    cursor.open().ok()?;
-    let (mut first, mut found) = (true, Vec::new());
-    while let Some(key) = cursor.key(&mut first).ok()? {
-        found
-            .push((key.decode().into_owned(), ConfigValue::from_json(cursor.value().ok()?, depth)));
-    }
-    Some(found)
+    let read = |member: Result<(JsonStr<'_>, &[u8]), JsonFault>| {
+        let (key, value) = member.ok()?;
+        Some((key.decode().into_owned(), ConfigValue::from_json(value, depth)))
+    };
+    json::members(text).map(read).collect()
 }
 
 #[cfg(test)]
