@@ -10,18 +10,18 @@ type JsonChild<'a> = (Option<JsonStr<'a>>, &'a [u8]);
 /// The members of an object, in order: keys and raw values. Another value has none. The iteration
 /// ends after the first fault; bytes after the object are not read.
 pub fn members(text: &[u8]) -> impl Iterator<Item = Result<(JsonStr<'_>, &[u8]), JsonFault>> {
-    Children::of(text, &[JsonKind::Object])
+    ChildIterator::of(text, &[JsonKind::Object])
         .filter_map(|child| child.map(|(key, value)| Some((key?, value))).transpose())
 }
 
 /// The elements of an array, in the same way.
 pub fn elements(text: &[u8]) -> impl Iterator<Item = Result<&[u8], JsonFault>> {
-    Children::of(text, &[JsonKind::Array]).map(|child| child.map(|(_, value)| value))
+    ChildIterator::of(text, &[JsonKind::Array]).map(|child| child.map(|(_, value)| value))
 }
 
 /// The children of an object or array, in the same way; elements have no key.
 pub fn children(text: &[u8]) -> impl Iterator<Item = Result<JsonChild<'_>, JsonFault>> {
-    Children::of(text, &[JsonKind::Object, JsonKind::Array])
+    ChildIterator::of(text, &[JsonKind::Object, JsonKind::Array])
 }
 
 /// All members of an object that is the whole text; a fault if it is anything else.
@@ -58,14 +58,14 @@ pub fn map_members<'a>(
 }
 
 /// A walk through the children of one value.
-struct Children<'a> {
+struct ChildIterator<'a> {
     /// The cursor inside the parent, and the kind of the parent; `None` at the end.
     parent: Option<(Cursor<'a>, JsonKind)>,
     /// Why the parent could not be entered.
     fault: Option<JsonFault>,
 }
 
-impl<'a> Children<'a> {
+impl<'a> ChildIterator<'a> {
     /// The children of a value of one of these kinds; none of any other.
     fn of(text: &'a [u8], kinds: &[JsonKind]) -> Self {
         let enter = || {
@@ -95,7 +95,7 @@ impl<'a> Children<'a> {
     }
 }
 
-impl<'a> Iterator for Children<'a> {
+impl<'a> Iterator for ChildIterator<'a> {
     type Item = Result<JsonChild<'a>, JsonFault>;
 
     fn next(&mut self) -> Option<Self::Item> {
