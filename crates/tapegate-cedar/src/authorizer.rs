@@ -14,7 +14,6 @@ use cedar_policy::{
 
 use crate::build::approval_policy_target;
 use crate::combine::ReadingCombinations;
-use crate::plan::{self, ShortcutResult};
 use crate::request_entities::RequestEntities;
 use crate::value::{CallArguments, MisfitArgument, arguments, record};
 use crate::{CedarAnswer, CedarPolicies, CedarQuery, PolicyDetails};
@@ -22,8 +21,6 @@ use crate::{CedarAnswer, CedarPolicies, CedarQuery, PolicyDetails};
 /// The policies to evaluate, and what is known beforehand.
 struct PolicyQuery<'a> {
     policies: &'a PolicySet,
-    /// Whether no policy was left out.
-    whole: bool,
     errors: Vec<String>,
     /// Policies that require approval, whatever the others decide.
     asking: BTreeSet<String>,
@@ -55,7 +52,7 @@ impl CedarPolicies {
         if made.misfits.is_empty() {
             let policies = &self.policies;
             let (errors, asking) = (Vec::new(), BTreeSet::new());
-            let query = PolicyQuery { policies, whole: true, errors, asking };
+            let query = PolicyQuery { policies, errors, asking };
             return self.hold(query, question, made, (action, kind));
         }
         self.authorize_with_misfits(question, made, (action, kind))
@@ -71,7 +68,7 @@ impl CedarPolicies {
     ) -> CedarAnswer {
         let mut policies = self.policies.clone();
         let (mut errors, mut refusing) = (Vec::new(), BTreeSet::new());
-        let (mut whole, mut people) = (true, BTreeSet::new());
+        let mut people = BTreeSet::new();
         for (id, kept) in &self.details {
             let about = kept.selector.may_be_about(action, kind, question.server, question.name);
             // In Cedar a comparison of different types is false, not an error. So a `forbid` on
@@ -85,15 +82,13 @@ impl CedarPolicies {
             if forbids || policies.remove_static(PolicyId::new(id)).is_err() {
                 refusing.insert(id.clone());
             }
-            // The cached plan was made from all policies and must not be used for the rest.
-            whole = false;
             if kept.approval.is_some() {
                 // The policy may apply to this call, so approval is required.
                 people.insert(id.clone());
             }
         }
         if refusing.is_empty() {
-            let query = PolicyQuery { policies: &policies, whole, errors, asking: people };
+            let query = PolicyQuery { policies: &policies, errors, asking: people };
             return self.hold(query, question, made, (action, kind));
         }
         let reason = format!("{}; that counts as a refusal", errors.join("; "));
@@ -173,15 +168,7 @@ impl CedarPolicies {
             None => written.clone(),
         };
         let context = self.context(question, written, readings, &made.folders)?;
-        // The plan includes policies that were left out here.
-        if let Some(plan) = request_entities.plan(&self.policies).filter(|_| query.whole)
-            // A plan only shows that nothing forbids. Where a forbid may apply, all policies are
-            // evaluated, which gives the reasons too.
-            && let ShortcutResult::Permits(deciding) = plan.evaluate(request_entities, context.clone())
-        {
-            return Some(QueryResult::of(deciding));
-        }
-        Some(self.judge(&plan::authorize(query.policies, request_entities, context)?))
+        Some(self.judge(&request_entities.authorize(query.policies, context)?))
     }
 
     /// The answer if nothing forbids the call.
@@ -255,14 +242,9 @@ impl CedarPolicies {
     ) -> Option<Arc<RequestEntities>> {
         // The arguments are part of the resource then, so the entities differ from call to call.
         if self.reads.by_resource && action == "tools/call" {
-            let again = Some(record(made.members.clone())?);
-            return Some(Arc::new(RequestEntities::new(
-                &self.names,
-                question,
-                action,
-                kind,
-                again,
-            )?));
+            let arguments = Some(record(made.members.clone())?);
+            return RequestEntities::new(&self.names, question, action, kind, arguments)
+                .map(Arc::new);
         }
         self.entities_cache.get(&self.names, question, action, kind)
     }

@@ -9,7 +9,6 @@ use crate::attribute_reads::AttributeReads;
 use crate::compared_values::{ComparedPaths, collect_compared};
 use crate::dialect::CedarDialect;
 use crate::load::ParsedPolicy;
-use crate::plan::build_policy;
 use crate::polarity::{SplitConditions, TestPurpose, split};
 use crate::request_entities::{EntitiesCache, TypeNames};
 use crate::{CedarPolicies, PolicyDetails};
@@ -45,7 +44,8 @@ pub(crate) fn build(
             reads.readings |= split.reads_readings;
             let body = read.body.clone().with_id(pst::PolicyID(id.into()));
             let body = body.try_with_clauses(split.clauses.iter().cloned()).ok()?;
-            policies.add(build_policy(body)?).ok()
+            let body = pst::Policy::Static(pst::StaticPolicy::try_from(body).ok()?);
+            policies.add(cedar_policy::Policy::from_pst(body).ok()?).ok()
         };
     for read in all {
         reads.add(&read.reads);
@@ -67,13 +67,6 @@ pub(crate) fn build(
     // After all policies: an argument is read in every way that matters to any of them.
     reads.add_compared(&wanted);
     let names = TypeNames::new(&dialect)?;
-    Some(CedarPolicies {
-        policies,
-        details: kept,
-        reads,
-        dialect,
-        types,
-        names,
-        entities_cache: EntitiesCache::default(),
-    })
+    let entities_cache = EntitiesCache::default();
+    Some(CedarPolicies { policies, details: kept, reads, dialect, types, names, entities_cache })
 }

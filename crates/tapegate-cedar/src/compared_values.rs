@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Var};
-use tapegate_core::json::{Cursor, JsonFault, JsonKind};
+use tapegate_core::json::{JsonFault, JsonToken, tokens};
 use tapegate_core::lenient::embedded::{EmbeddedJson, parse_embedded, pieces, unescaped};
 use tapegate_core::lenient::equivalence::TextForms;
 use tapegate_core::lenient::reading::{ScanBudget, any_reading};
@@ -223,37 +223,23 @@ fn any_within(
     };
     let Some(nested) = nested.checked_sub(1) else { return true };
     let mut inner = Vec::new();
-    let gathered =
-        Cursor::new(&json).and_then(|mut cursor| strings(&mut cursor, DEPTH_MAX, &mut inner));
-    if gathered != Ok(true) || inner.len() > EMBEDDED_MAX {
+    if strings(&json, &mut inner) != Ok(true) || inner.len() > EMBEDDED_MAX {
         return true;
     }
     inner.iter().any(|text| any_within(text, budget, nested, is))
 }
 
 /// Collects the texts in a JSON value; false if it is nested too deeply.
-fn strings(
-    cursor: &mut Cursor<'_>,
-    depth: usize,
-    all: &mut Vec<String>,
-) -> Result<bool, JsonFault> {
-    let kind = cursor.kind()?;
-    match kind {
-        JsonKind::String => all.push(cursor.string()?.decode().into_owned()),
-        JsonKind::Array | JsonKind::Object => {
-            let Some(depth) = depth.checked_sub(1) else { return Ok(false) };
-            let mut first = true;
-            cursor.open()?;
-            while match kind {
-                JsonKind::Array => cursor.next_element(&mut first)?,
-                _ => cursor.key(&mut first)?.is_some(),
-            } {
-                if !strings(cursor, depth, all)? {
-                    return Ok(false);
-                }
-            }
+fn strings(json: &[u8], all: &mut Vec<String>) -> Result<bool, JsonFault> {
+    let mut depth = 0;
+    for token in tokens(json)? {
+        match token? {
+            JsonToken::Open(_) if depth == DEPTH_MAX => return Ok(false),
+            JsonToken::Open(_) => depth += 1,
+            JsonToken::Close => depth -= 1,
+            JsonToken::String(text) => all.push(text.decode().into_owned()),
+            JsonToken::Key(_) | JsonToken::Scalar(_) => {}
         }
-        _ => drop(cursor.value()?),
     }
     Ok(true)
 }

@@ -16,7 +16,6 @@ mod dialect;
 mod load;
 mod own_schema;
 mod pattern;
-mod plan;
 mod polarity;
 mod request_entities;
 mod request_time;

@@ -1,39 +1,31 @@
 //! The caller, action and resource as Cedar entities, cached for each combination.
 
-use std::collections::{HashMap, HashSet, hash_map::RandomState};
-use std::hash::{BuildHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cedar_policy::{
-    Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet, RestrictedExpression,
+    Authorizer, Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet, Request,
+    Response, RestrictedExpression,
 };
 
 use crate::dialect::CedarDialect;
-use crate::plan::ShortenedPolicies;
 use crate::schema::ACTIONS;
 use crate::{CedarPrincipal, CedarQuery};
 
-/// How many scenes are cached.
-const KEPT_MAX: usize = 1_024;
-/// How often a scene is evaluated before a plan is made for it.
-const ASKED_MIN: u8 = 2;
+/// How many combinations are cached.
+const CACHED_MAX: usize = 1_024;
 
 /// The entities of a request.
 #[derive(Debug)]
 pub(crate) struct RequestEntities {
-    pub(crate) principal: EntityUid,
-    pub(crate) action: EntityUid,
-    pub(crate) resource: EntityUid,
-    pub(crate) entities: Entities,
-    key: EntitiesKey,
-    /// How often it was evaluated, up to `ASKED_MIN`.
-    evaluation_count: AtomicU8,
-    plan: OnceLock<Option<ShortenedPolicies>>,
+    principal: EntityUid,
+    action: EntityUid,
+    resource: EntityUid,
+    entities: Entities,
 }
 
-/// The parts of a request that a scene is made from.
-#[derive(Debug, PartialEq, Eq)]
+/// The parts of a request that its entities are made from.
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct EntitiesKey {
     caller: [String; 3],
     roles: Vec<String>,
@@ -43,12 +35,9 @@ struct EntitiesKey {
     name: String,
 }
 
-/// The cache of scenes.
+/// The entities of earlier requests. Making them takes about a fifth of a small request.
 #[derive(Debug, Default)]
-pub(crate) struct EntitiesCache {
-    hasher: RandomState,
-    entries: Mutex<HashMap<u64, Arc<RequestEntities>>>,
-}
+pub(crate) struct EntitiesCache(Mutex<HashMap<EntitiesKey, Arc<RequestEntities>>>);
 
 /// The type and action names, parsed once.
 #[derive(Debug)]
@@ -79,7 +68,7 @@ impl TypeNames {
 }
 
 impl EntitiesCache {
-    /// The scene of a question, from the cache or new.
+    /// The entities of a call, from the cache or new.
     pub(crate) fn get(
         &self,
         names: &TypeNames,
@@ -87,34 +76,24 @@ impl EntitiesCache {
         action: &str,
         kind: &str,
     ) -> Option<Arc<RequestEntities>> {
-        let place = self.place(question);
-        {
-            let kept = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(request_entities) = kept.get(&place)
-                // The map's key is only a hash, and two requests may share it.
-                && request_entities.key.matches(question)
-            {
-                return Some(Arc::clone(request_entities));
-            }
+        let key = EntitiesKey::new(question);
+        if let Some(known) = self.lock().get(&key) {
+            return Some(Arc::clone(known));
         }
-        // Built without the lock, so that other sessions need not wait. Building it twice does no
+        // Made without the lock, so that other sessions need not wait. Making them twice does no
         // harm.
-        let request_entities = Arc::new(RequestEntities::new(names, question, action, kind, None)?);
-        let mut kept = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT_MAX {
+        let new = Arc::new(RequestEntities::new(names, question, action, kind, None)?);
+        let mut cached = self.lock();
+        if cached.len() >= CACHED_MAX {
             // Names of resources come from the agent, so the cache must be bounded.
-            kept.clear();
+            cached.clear();
         }
-        kept.insert(place, Arc::clone(&request_entities));
-        Some(request_entities)
+        cached.insert(key, Arc::clone(&new));
+        Some(new)
     }
 
-    fn place(&self, question: &CedarQuery<'_>) -> u64 {
-        let mut hasher = self.hasher.build_hasher();
-        let CedarPrincipal { name, namespace, service_account, roles, client } = &question.caller;
-        (name, namespace, service_account, roles, client).hash(&mut hasher);
-        (question.server, question.method, question.name).hash(&mut hasher);
-        hasher.finish()
+    fn lock(&self) -> MutexGuard<'_, HashMap<EntitiesKey, Arc<RequestEntities>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,20 +109,10 @@ impl EntitiesKey {
             name: question.name.to_owned(),
         }
     }
-
-    fn matches(&self, question: &CedarQuery<'_>) -> bool {
-        let caller = &question.caller;
-        self.name == question.name
-            && self.server == question.server
-            && self.method == question.method
-            && self.caller == [caller.name, caller.namespace, caller.service_account]
-            && self.roles == caller.roles
-            && self.client.as_deref() == caller.client
-    }
 }
 
 impl RequestEntities {
-    /// Builds a scene. `arguments` are given only if policies read them from the resource.
+    /// The entities of a call. `arguments` are given only if policies read them from the resource.
     pub(crate) fn new(
         names: &TypeNames,
         question: &CedarQuery<'_>,
@@ -177,20 +146,14 @@ impl RequestEntities {
             action: names.actions.get(action)?.clone(),
             resource,
             entities: Entities::from_entities(all, None).ok()?,
-            key: EntitiesKey::new(question),
-            evaluation_count: AtomicU8::new(0),
-            plan: OnceLock::new(),
         })
     }
 
-    /// The plan, once the scene was evaluated often enough.
-    pub(crate) fn plan(&self, policies: &PolicySet) -> Option<&ShortenedPolicies> {
-        // A plan costs several evaluations, so it pays only for a scene that comes again.
-        if self.evaluation_count.load(Ordering::Relaxed) < ASKED_MIN {
-            self.evaluation_count.fetch_add(1, Ordering::Relaxed);
-            return None;
-        }
-        self.plan.get_or_init(|| ShortenedPolicies::new(policies, self)).as_ref()
+    /// Evaluates policies for the call.
+    pub(crate) fn authorize(&self, policies: &PolicySet, context: Context) -> Option<Response> {
+        let (principal, resource) = (self.principal.clone(), self.resource.clone());
+        let request = Request::new(principal, self.action.clone(), resource, context, None).ok()?;
+        Some(Authorizer::new().is_authorized(&request, policies, &self.entities))
     }
 }
 

@@ -73,10 +73,5 @@ fn ask(cedar: &CedarPolicies, method: &str, name: &str, arguments: Option<&str>)
         wall_us: 1_700_000_000_000_000,
         url_reader: None,
     };
-    let answer = cedar.authorize(&question);
-    // From the third time on, answers come from the plan.
-    for _ in 0..3 {
-        assert_eq!(cedar.authorize(&question), answer);
-    }
-    answer
+    cedar.authorize(&question)
 }

@@ -111,8 +111,7 @@ impl ValueBuilder {
         let mut seen: Vec<String> = Vec::new();
         let all = tree.is_none_or(AttributeTree::is_read_whole);
         cursor.open()?;
-        let mut first = true;
-        while let Some(key) = cursor.key(&mut first)? {
+        while let Some(key) = cursor.next_key()? {
             let name = key.decode();
             let inner = tree.and_then(|tree| tree.members.get(&*name));
             if inner.is_none()
@@ -254,10 +253,9 @@ impl ValueBuilder {
         let mut cursor = Cursor::new(raw)?;
         let mut elements = Vec::new();
         cursor.open()?;
-        let mut first = true;
         // Policies cannot read into elements, so `elements` examines the list as a whole.
         let element = ValueContext { tree: None, kind: of, implied: None };
-        while cursor.next_element(&mut first)? {
+        while cursor.next_item()? {
             let value = self.value(&mut cursor, element, depth)?;
             elements.extend(value.and_then(|value| match value {
                 CedarValue::One(value) => Some(value),

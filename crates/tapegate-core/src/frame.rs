@@ -7,6 +7,7 @@
 mod duplicate_keys;
 mod envelope;
 mod key_folding;
+mod own_error;
 mod partial_envelope;
 
 use crate::json::{self, Cursor, JsonFault, JsonKind};
@@ -16,6 +17,7 @@ use envelope::NoObserver;
 pub(crate) use envelope::ScanObserver;
 pub use envelope::{Envelope, MessageKind};
 pub use key_folding::{fold, lenient_key_match};
+pub use own_error::{OWN_DATA, error_reply, own_data, own_error, own_error_data};
 pub use partial_envelope::{EnvelopeSkimmer, PartialEnvelope, scan_messages};
 
 /// The maximum number of elements in a batch under a policy. Real clients batch only a few.
@@ -188,16 +190,7 @@ pub fn find_envelope<T>(
 /// The raw texts of the elements of a batch. A batch was validated when it was read; for other bytes,
 /// iteration stops at the first error.
 fn element_texts(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut cursor = Cursor::new(batch).ok();
-    let kind = cursor.as_mut().and_then(|cursor| cursor.open().ok());
-    let mut cursor = cursor.filter(|_| kind == Some(JsonKind::Array));
-    let mut first = true;
-    let next = move || {
-        let cursor = cursor.as_mut()?;
-        cursor.next_element(&mut first).ok()?.then(|| cursor.value().ok()).flatten()
-    };
-    // After a fault the cursor is somewhere inside a value, so nothing more may be read.
-    std::iter::from_fn(next).fuse()
+    json::elements(batch).map_while(Result::ok)
 }
 
 /// The envelopes in a frame: one for a message, one for each message of a batch, none for garbage.
@@ -227,21 +220,6 @@ impl FrameError {
 /// Whether two texts are the same JSON id: `1` and `"1"` differ, `"é"` and `"\u00e9"` do not.
 pub fn same_id(one: &[u8], two: &[u8]) -> bool {
     one == two || crate::pending::IdKey::new(one) == crate::pending::IdKey::new(two)
-}
-
-/// The text of a JSON-RPC error reply to the request with the raw id text `id`.
-///
-/// `data` must be JSON text. The reply has no line ending.
-pub fn error_reply(id: &[u8], code: i32, message: &str, data: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(96 + id.len() + message.len() + data.len());
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(id);
-    out.extend_from_slice(format!(",\"error\":{{\"code\":{code},\"message\":").as_bytes());
-    json::write_str(&mut out, message);
-    out.extend_from_slice(b",\"data\":");
-    out.extend_from_slice(data.as_bytes());
-    out.extend_from_slice(b"}}");
-    out
 }
 
 /// The raw texts of the items of a JSON array.

@@ -7,6 +7,7 @@
 //! input cannot overflow the stack.
 
 mod byte_runs;
+mod children;
 mod code_points;
 mod compact;
 mod cursor;
@@ -20,8 +21,10 @@ mod number;
 pub mod path;
 mod splice;
 mod strings;
+mod tokens;
 
 pub(crate) use byte_runs::BracketStack;
+pub use children::{children, elements, map_members, members, whole_object};
 pub use code_points::CodePoints;
 pub use compact::compact;
 pub use cursor::{Cursor, JsonKind};
@@ -30,6 +33,7 @@ pub use member::{first_member, member, string};
 pub use number::Number;
 pub use splice::{JsonEdits, place_of};
 pub use strings::{JsonStr, write_exact, write_str};
+pub use tokens::{JsonToken, tokens};
 
 /// Where text stops being JSON, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -13,6 +13,8 @@ pub mod decision;
 pub mod frame;
 /// The interface between the relay and the policy that decides about messages.
 pub mod gate;
+/// Bytes as hexadecimal text.
+pub mod hex;
 /// JSON as a view on bytes.
 pub mod json;
 /// How lenient servers may interpret what they are sent.

@@ -10,7 +10,7 @@ use crate::side::Lane;
 use crate::time::Timestamp;
 
 pub use id::IdKey;
-pub(crate) use id::SmallId;
+pub(crate) use id::{SmallId, new_own_id};
 
 /// How many unanswered requests are remembered. Beyond that, for a peer that never answers, new
 /// requests are forwarded and recorded but not paired with their answers.

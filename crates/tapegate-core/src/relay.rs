@@ -38,7 +38,7 @@ use unsent_calls::UnsentCalls;
 pub use event::{RelayAction, RelayEvent};
 pub use holds::{HELD_MAX, HELD_TOTAL_MAX};
 pub use line_queue::{DueLines, LineBuffer, LineQueue, PermittedBytes};
-pub use own_message::{OWN_DATA, OwnMessage};
+pub use own_message::OwnMessage;
 pub use permit::{IdEdits, MessagePayload, PermittedMessage};
 
 /// Receives the actions to carry out, in order. Entries are lent for the call (`'r`); a message that

@@ -171,5 +171,21 @@ pub trait Recorder {
     fn close(&mut self, at: Timestamp) -> Result<(), RecordError>;
 }
 
+/// Records nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct NullRecorder;
+
+impl Recorder for NullRecorder {
+    fn append(&mut self, _: &TapeEntry<'_>) {}
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: Timestamp) -> Result<(), RecordError> {
+        Ok(())
+    }
+}
+
 /// Why something could not be recorded.
 pub type RecordError = Box<dyn std::error::Error + Send + Sync>;

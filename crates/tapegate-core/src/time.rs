@@ -61,7 +61,8 @@ pub enum SubSecond {
     Micros,
 }
 
-/// Reads an RFC 3339 timestamp with any number of fraction digits and any offset.
+/// Reads an RFC 3339 timestamp with any number of fraction digits and any offset. A leap second,
+/// `:60`, is the first second of the next minute.
 pub fn read_rfc3339(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| -> Option<i64> {
@@ -78,7 +79,6 @@ pub fn read_rfc3339(text: &str) -> Option<i64> {
     }
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    // 60 is a leap second.
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
@@ -113,11 +113,11 @@ fn offset(text: &str) -> Option<i64> {
         _ => return None,
     };
     let (hours, minutes) = text[1..].split_once(':')?;
-    let two = |part: &str| {
+    let up_to = |max: i64, part: &str| {
         let digits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-        digits.then(|| part.parse::<i64>().ok())?
+        digits.then(|| part.parse::<i64>().ok())?.filter(|number| *number <= max)
     };
-    Some(sign * (two(hours)? * 60 + two(minutes)?))
+    Some(sign * (up_to(23, hours)? * 60 + up_to(59, minutes)?))
 }
 
 /// Year, month and day of a day counted from 1970-01-01, by the proleptic Gregorian calendar.
@@ -169,6 +169,10 @@ mod tests {
         assert_eq!(read_rfc3339("2026-03-20T15:22:11.8040129+01:00"), Some(1_774_016_531_804_012));
         assert_eq!(read_rfc3339("2026-03-20T14:22:11Z"), Some(1_774_016_531_000_000));
         assert_eq!(read_rfc3339("2000-02-29T00:00:00Z"), Some(951_782_400_000_000));
+        assert_eq!(read_rfc3339("1999-12-31T23:59:60Z"), read_rfc3339("2000-01-01T00:00:00Z"));
+        let farthest = read_rfc3339("2000-01-01T23:59:00+23:59");
+        assert_eq!(farthest, read_rfc3339("2000-01-01T00:00:00Z"));
+        assert_eq!(read_rfc3339("2000-01-01T00:00:00-23:59"), read_rfc3339("2000-01-01T23:59:00z"));
         for bad in [
             "",
             "2026-03-20",
@@ -176,6 +180,12 @@ mod tests {
             "2026-03-20T14:22:11",
             "2026-03-20T14:22:11.Z",
             "2026-03-20T14:22:11++1:00",
+            "2026-03-20T14:22:11+24:00",
+            "2026-03-20T14:22:11-01:60",
+            "2026-03-20T14:22:11+1:00",
+            "2026-03-20T24:00:00Z",
+            "2026-03-20T14:60:11Z",
+            "2026-03-20T14:22:61Z",
             "2026-00-20T14:22:11Z",
             "2026-03-00T14:22:11Z",
             "2026-02-31T14:22:11Z",

@@ -11,8 +11,10 @@ use std::net::SocketAddr;
 
 use blake3::Hash;
 use http::HeaderName;
+use tapegate_core::hex;
+use tapegate_store::random;
 
-use crate::token::{HubToken, random_hex};
+use crate::token::HubToken;
 
 /// The header of a challenge on `GET /healthz`. `Host` must be a numeric address with its port.
 pub const CHALLENGE: HeaderName = HeaderName::from_static("tapegate-challenge");
@@ -31,7 +33,7 @@ pub struct Challenge(String);
 impl Challenge {
     /// Creates a random challenge.
     pub fn generate() -> io::Result<Self> {
-        Ok(Self(random_hex(BYTES)?))
+        Ok(Self(hex::encode(&random::bytes::<BYTES>()?)))
     }
 
     /// Reads a challenge that was received; `None` if it is malformed.

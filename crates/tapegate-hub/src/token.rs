@@ -4,6 +4,9 @@ use std::fmt;
 use std::hint::black_box;
 use std::io;
 
+use tapegate_core::hex;
+use tapegate_store::random;
+
 /// The number of random bytes in a token.
 const BYTES: usize = 32;
 
@@ -14,7 +17,7 @@ pub struct HubToken(String);
 impl HubToken {
     /// Creates a random token.
     pub fn generate() -> io::Result<Self> {
-        Ok(Self(random_hex(BYTES)?))
+        Ok(Self(hex::encode(&random::bytes::<BYTES>()?)))
     }
 
     /// Reads a token from the text of a file; `None` if it is malformed.
@@ -74,21 +77,6 @@ impl fmt::Debug for HubToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
-}
-
-/// A random name of 16 hexadecimal digits.
-pub fn fresh_name() -> io::Result<String> {
-    random_hex(8)
-}
-
-pub(crate) fn random_hex(count: usize) -> io::Result<String> {
-    let mut bytes = vec![0; count];
-    let mut filled = 0;
-    while filled < count {
-        let flags = rustix::rand::GetRandomFlags::empty();
-        filled += rustix::rand::getrandom(&mut bytes[filled..], flags)?;
-    }
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

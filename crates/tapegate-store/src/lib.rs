@@ -22,6 +22,8 @@ pub mod input;
 pub mod loaded_tape;
 /// A log whose lines are sent to a remote hub.
 pub mod outbox;
+/// Random numbers from the system.
+pub mod random;
 /// Writes a whole tape, replacing an existing one.
 pub mod replacement;
 /// Reads a tape once, on several threads.

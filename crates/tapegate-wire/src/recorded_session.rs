@@ -4,7 +4,7 @@ use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Gate, HoldId, HoldOutcome, PermitAllGate};
 use tapegate_core::relay::{HELD_MAX, PermittedMessage, Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::tape::{RecordError, Recorder, TapeEntry};
+use tapegate_core::tape::{NullRecorder, RecordError, Recorder};
 use tapegate_core::time::Timestamp;
 use tokio::sync::mpsc;
 use tracing::debug;
@@ -80,21 +80,6 @@ pub enum Disposition<F, R = ()> {
     Refuse(R),
     /// Held for a decision.
     Hold(HoldId),
-}
-
-/// Records nothing.
-struct NullRecorder;
-
-impl Recorder for NullRecorder {
-    fn append(&mut self, _: &TapeEntry<'_>) {}
-
-    fn commit(&mut self) -> Result<(), RecordError> {
-        Ok(())
-    }
-
-    fn close(&mut self, _: Timestamp) -> Result<(), RecordError> {
-        Ok(())
-    }
 }
 
 impl RecordedSession {

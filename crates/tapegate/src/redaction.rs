@@ -1,7 +1,5 @@
 //! Command-line arguments for redaction, and the redactor made from them.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -42,7 +40,7 @@ impl RedactArgs {
         let key = match self.own_key()? {
             Some(own) => own,
             // A new key for each tape: equal placeholders on two tapes would reveal equal secrets.
-            None => RedactionKey::for_tape(random().context("cannot read `/dev/urandom`")?),
+            None => RedactionKey::for_tape(random().context("cannot generate a random key")?),
         };
         Ok(Some(Redactor::new(rules, key)))
     }
@@ -66,7 +64,5 @@ impl RedactArgs {
 
 /// Random bytes.
 pub(crate) fn random() -> std::io::Result<[u8; 32]> {
-    let mut bytes = [0; 32];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes)
+    tapegate_store::random::bytes()
 }

@@ -1,6 +1,6 @@
 //! For any arguments, the decision is never more permissive than a simple, slow evaluation.
 
-use cedar_policy::{Authorizer, Context, Decision, Effect, Request, RestrictedExpression};
+use cedar_policy::{Context, Decision, Effect, RestrictedExpression};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -152,9 +152,7 @@ fn reference(cedar: &CedarPolicies, name: &str, arguments: &Value) -> bool {
         ("readings".to_owned(), arguments),
         ("policy_id".to_owned(), RestrictedExpression::new_string("main".to_owned())),
     ]);
-    let (principal, action, resource) = (scene.principal, scene.action, scene.resource);
-    let request = Request::new(principal, action, resource, context.unwrap(), None).unwrap();
-    let response = Authorizer::new().is_authorized(&request, &cedar.policies, &scene.entities);
+    let response = scene.authorize(&cedar.policies, context.unwrap()).unwrap();
     let failed = response.diagnostics().errors().any(|error| {
         let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
         cedar.policies.policy(error.policy_id()).unwrap().effect() == Effect::Forbid

@@ -1,7 +1,7 @@
 //! The other readings of a value, and the folders it is in.
 
 use cedar_policy::RestrictedExpression;
-use tapegate_core::json::{Cursor, JsonFault, JsonKind};
+use tapegate_core::json::{self, Cursor, JsonFault, JsonKind};
 use tapegate_core::lenient::folder::has_parent_step;
 
 use super::{AlternativeReadings, FolderFacts, MisfitArgument, ValueBuilder, exact_text, number};
@@ -73,11 +73,9 @@ impl ValueBuilder {
         // all elements.
         let (mut every, mut first_readings) = (elements.to_vec(), Vec::new());
         let mut differs = false;
-        let mut cursor = Cursor::new(raw)?;
-        let mut first = true;
-        cursor.open()?;
-        while cursor.next_element(&mut first)? {
-            let (kind, value) = (cursor.kind()?, cursor.value()?);
+        for value in json::elements(raw) {
+            let value = value?;
+            let kind = JsonKind::of(value)?;
             let mut others = Vec::new();
             let mut own = None;
             match kind {

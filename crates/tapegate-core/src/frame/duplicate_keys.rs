@@ -79,9 +79,9 @@ impl<'a> ScanObserver<'a> for DuplicateKeyCheck {
 /// not objects or arrays; otherwise stops and returns false.
 fn scan_small_object(cursor: &mut Cursor<'_>) -> Result<bool, JsonFault> {
     let mut keys: [&[u8]; FEW] = [b""; FEW];
-    let (mut count, mut first) = (0, true);
+    let mut count = 0;
     cursor.open()?;
-    while let Some(key) = cursor.key(&mut first)? {
+    while let Some(key) = cursor.next_key()? {
         let same =
             |other: &&[u8]| other.len() == key.raw.len() && other.eq_ignore_ascii_case(key.raw);
         // Other letters may fold to the same key in some readers, which the full check knows.

@@ -120,8 +120,7 @@ impl<'a> Envelope<'a> {
     ) -> Result<(), JsonFault> {
         let (mut jsonrpc, mut method) = (None, false);
         cursor.open()?;
-        let mut first = true;
-        while let Some(key) = cursor.key(&mut first)? {
+        while let Some(key) = cursor.next_key()? {
             let slot = match &*key.bytes() {
                 b"method" => {
                     // Counted even if it is not a string: readers differ in which one they use.
@@ -173,8 +172,7 @@ impl<'a> Envelope<'a> {
         let start = cursor.position();
         cursor.open()?;
         let (mut name, mut uri) = (false, false);
-        let mut first = true;
-        while let Some(key) = cursor.key(&mut first)? {
+        while let Some(key) = cursor.next_key()? {
             match &*key.bytes() {
                 b"name" => {
                     self.repeated |= std::mem::replace(&mut name, true);
@@ -212,8 +210,7 @@ impl<'a> Envelope<'a> {
         }
         let start = cursor.position();
         cursor.open()?;
-        let mut first = true;
-        while let Some(key) = cursor.key(&mut first)? {
+        while let Some(key) = cursor.next_key()? {
             let value = cursor.value()?;
             match lenient_key_match(key, RESULTS) {
                 Some(0) => self.repeated |= self.input_requests.replace(value).is_some(),
@@ -226,8 +223,7 @@ impl<'a> Envelope<'a> {
 
     fn scan_meta(&mut self, cursor: &mut Cursor<'a>) -> Result<(), JsonFault> {
         cursor.open()?;
-        let mut first = true;
-        while let Some(key) = cursor.key(&mut first)? {
+        while let Some(key) = cursor.next_key()? {
             let value = Some(cursor.value()?);
             match &*key.bytes() {
                 b"progressToken" => self.progress_token = value,

@@ -20,16 +20,27 @@ pub enum JsonKind {
     Null,
 }
 
+impl JsonKind {
+    /// The type of the value that `text` starts with.
+    pub fn of(text: &[u8]) -> Result<Self, JsonFault> {
+        Cursor::new(text)?.kind()
+    }
+}
+
 /// A position in JSON text. Moving over a value validates it.
 ///
-/// Objects are walked by [`Cursor::open`] and [`Cursor::key`], arrays by `open` and
-/// [`Cursor::next_element`]; after each key or element the caller must move over the value.
+/// Objects are walked by [`Cursor::open`] and [`Cursor::next_key`], arrays by `open` and
+/// [`Cursor::next_item`]; after each key or item the caller must move over the value. Where the
+/// children are only wanted as texts, [`super::members`] and [`super::elements`] are shorter.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
     /// The end of the last key.
     key_end: usize,
+    /// Whether an object or array was just entered, so that no comma may come. One flag is enough
+    /// for all levels: where an inner value ends, the outer one is past its first child.
+    entered: bool,
 }
 
 impl<'a> Cursor<'a> {
@@ -43,19 +54,19 @@ impl<'a> Cursor<'a> {
             return Ok(Self::from_utf8(text));
         }
         match std::str::from_utf8(text) {
-            Ok(_) => Ok(Self { text, at: 0, key_end: 0 }),
+            Ok(_) => Ok(Self::from_utf8(text)),
             Err(error) => Err(JsonFault { at: error.valid_up_to(), what: "not UTF-8" }),
         }
     }
 
     /// A cursor at the start of text that is known to be UTF-8.
     pub(super) fn from_utf8(text: &'a [u8]) -> Self {
-        Self { text, at: 0, key_end: 0 }
+        Self::from_utf8_at(text, 0)
     }
 
     /// A cursor at a position in text that is known to be UTF-8.
     pub(crate) fn from_utf8_at(text: &'a [u8], at: usize) -> Self {
-        Self { text, at, key_end: 0 }
+        Self { text, at, key_end: 0, entered: false }
     }
 
     /// The position of the cursor.
@@ -103,25 +114,16 @@ impl<'a> Cursor<'a> {
             JsonKind::Object | JsonKind::Array => self.at += 1,
             _ => return Err(self.fault("no object or array")),
         }
+        self.entered = true;
         Ok(kind)
     }
 
-    /// The next key of the object the cursor is in, or `None` at its end. `first` must be true
-    /// before the first key and is cleared.
+    /// The next key of the object the cursor is in, or `None` at its end.
     #[inline(always)]
-    pub fn key(&mut self, first: &mut bool) -> Result<Option<JsonStr<'a>>, JsonFault> {
-        self.skip_space();
-        match self.byte() {
-            b'}' => {
-                self.at += 1;
-                return Ok(None);
-            }
-            b',' if !*first => self.at += 1,
-            _ if !*first => return Err(self.fault("no comma or bracket")),
-            _ => {}
+    pub fn next_key(&mut self) -> Result<Option<JsonStr<'a>>, JsonFault> {
+        if !self.next_child(b'}')? {
+            return Ok(None);
         }
-        *first = false;
-        self.skip_space();
         let start = self.at + 1;
         let escaped = self.member_key()?;
         // The closing quote is the last one before the colon.
@@ -129,21 +131,42 @@ impl<'a> Cursor<'a> {
         Ok(Some(JsonStr { raw, escaped }))
     }
 
-    /// Whether the current array has another element; if not, the cursor leaves it.
-    pub fn next_element(&mut self, first: &mut bool) -> Result<bool, JsonFault> {
+    /// Whether the array the cursor is in has another item; if not, the cursor leaves it.
+    #[inline]
+    pub fn next_item(&mut self) -> Result<bool, JsonFault> {
+        let more = self.next_child(b']')?;
+        if more && self.byte() == b']' { Err(self.fault("no JSON value")) } else { Ok(more) }
+    }
+
+    /// Moves to the next child, or over the bracket that closes the parent.
+    #[inline(always)]
+    fn next_child(&mut self, close: u8) -> Result<bool, JsonFault> {
         self.skip_space();
+        let first = std::mem::take(&mut self.entered);
         match self.byte() {
-            b']' => {
+            byte if byte == close => {
                 self.at += 1;
                 return Ok(false);
             }
-            b',' if !*first => self.at += 1,
-            _ if !*first => return Err(self.fault("no comma or bracket")),
+            b',' if !first => self.at += 1,
+            _ if !first => return Err(self.fault("no comma or bracket")),
             _ => {}
         }
-        *first = false;
         self.skip_space();
-        if self.byte() == b']' { Err(self.fault("no JSON value")) } else { Ok(true) }
+        Ok(true)
+    }
+
+    /// [`Self::next_key`] for a caller that keeps the flag itself.
+    #[inline(always)]
+    pub fn key(&mut self, first: &mut bool) -> Result<Option<JsonStr<'a>>, JsonFault> {
+        self.entered = std::mem::take(first);
+        self.next_key()
+    }
+
+    /// [`Self::next_item`] for a caller that keeps the flag itself.
+    pub fn next_element(&mut self, first: &mut bool) -> Result<bool, JsonFault> {
+        self.entered = std::mem::take(first);
+        self.next_item()
     }
 
     /// Moves over a string and returns it.

@@ -176,13 +176,12 @@ impl<'a> DiffWalk<'a, '_> {
     /// Compares arrays by index, holding only two elements at a time.
     fn compare_by_index(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), JsonFault> {
         let (mut olds, mut news) = (Cursor::from_utf8(old), Cursor::from_utf8(new));
-        let (mut first_old, mut first_new) = (true, true);
         olds.open()?;
         news.open()?;
         let (mut old_left, mut new_left) = (true, true);
         for at in 0.. {
-            old_left = old_left && olds.next_element(&mut first_old)?;
-            new_left = new_left && news.next_element(&mut first_new)?;
+            old_left = old_left && olds.next_item()?;
+            new_left = new_left && news.next_item()?;
             let before = if old_left { olds.value()? } else { &[] };
             let after = if new_left { news.value()? } else { &[] };
             let row = match (old_left, new_left) {
@@ -264,9 +263,8 @@ impl<'a> ObjectMembers<'a> {
     fn read(text: &'a [u8]) -> Result<Self, JsonFault> {
         let mut cursor = Cursor::from_utf8(text);
         let mut by_key = Vec::new();
-        let mut first = true;
         cursor.open()?;
-        while let Some(key) = cursor.key(&mut first)? {
+        while let Some(key) = cursor.next_key()? {
             by_key.push(ObjectMember { at: by_key.len(), key, value: cursor.value()? });
         }
         by_key.sort_by(|one, two| one.key.compare_value(&two.key).then(two.at.cmp(&one.at)));
@@ -290,9 +288,8 @@ impl<'a> ObjectMembers<'a> {
 fn elements(text: &[u8]) -> Result<Option<Vec<&[u8]>>, JsonFault> {
     let mut cursor = Cursor::from_utf8(text);
     let mut all = Vec::new();
-    let mut first = true;
     cursor.open()?;
-    while cursor.next_element(&mut first)? {
+    while cursor.next_item()? {
         if all.len() == ELEMENTS_MAX {
             return Ok(None);
         }

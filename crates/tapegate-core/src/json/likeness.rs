@@ -52,8 +52,8 @@ fn hash(cursor: &mut Cursor<'_>, depth: usize) -> Result<u64, JsonFault> {
     let inner = match kind {
         JsonKind::Object if depth > 0 => {
             cursor.open()?;
-            let (mut members, mut first) = (Vec::new(), true);
-            while let Some(key) = cursor.key(&mut first)? {
+            let mut members = Vec::new();
+            while let Some(key) = cursor.next_key()? {
                 members.push((string(key), hash(cursor, depth - 1)?));
             }
             // Of members with the same key the last counts.
@@ -64,8 +64,8 @@ fn hash(cursor: &mut Cursor<'_>, depth: usize) -> Result<u64, JsonFault> {
         }
         JsonKind::Array if depth > 0 => {
             cursor.open()?;
-            let (mut row, mut first) = (0u64, true);
-            while cursor.next_element(&mut first)? {
+            let mut row = 0u64;
+            while cursor.next_item()? {
                 row = hasher.hash_one((row, hash(cursor, depth - 1)?));
             }
             row
@@ -89,8 +89,7 @@ fn label(text: &[u8]) -> Result<Option<u64>, JsonFault> {
     let mut cursor = Cursor::from_utf8(text);
     let mut found = [None; LABELS.len()];
     cursor.open()?;
-    let mut first = true;
-    while let Some(key) = cursor.key(&mut first)? {
+    while let Some(key) = cursor.next_key()? {
         let rank = LABELS.iter().position(|label| key.is(label));
         let labels = matches!(cursor.kind()?, JsonKind::String | JsonKind::Number);
         let value = hash(&mut cursor, 0)?;

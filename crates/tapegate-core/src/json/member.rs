@@ -2,19 +2,26 @@
 
 use std::borrow::Cow;
 
-use super::{Cursor, JsonFault, JsonKind};
+use super::{Cursor, JsonKind, JsonStr, members};
 
 /// The raw text of the member `name` of the object `text`; the last one if it is repeated.
 pub fn member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    last_member(text, name).ok().flatten()
+    let mut found = None;
+    for member in members(text) {
+        // A text that is cut off counts as having no member at all.
+        let (key, value) = member.ok()?;
+        if key.is(name) {
+            found = Some(value);
+        }
+    }
+    found
 }
 
 /// The raw text of the first member `name` of the object `text`. The rest is not read.
 pub fn first_member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut cursor = Cursor::from_utf8(text);
-    let mut first = true;
     cursor.open().ok().filter(|kind| *kind == JsonKind::Object)?;
-    while let Some(key) = cursor.key(&mut first).ok()? {
+    while let Some(key) = cursor.next_key().ok()? {
         let value = cursor.value().ok()?;
         if key.is(name) {
             return Some(value);
@@ -25,28 +32,7 @@ pub fn first_member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
 
 /// The decoded value of the JSON string `text`, or `None` if it is not a string.
 pub fn string(text: &[u8]) -> Option<Cow<'_, str>> {
-    let mut cursor = Cursor::new(text).ok()?;
-    match cursor.kind().ok()? {
-        JsonKind::String => cursor.string().ok().map(|string| string.decode()),
-        _ => None,
-    }
-}
-
-fn last_member<'a>(text: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, JsonFault> {
-    let mut cursor = Cursor::new(text)?;
-    let mut found = None;
-    if cursor.kind()? != JsonKind::Object {
-        return Ok(found);
-    }
-    cursor.open()?;
-    let mut first = true;
-    while let Some(key) = cursor.key(&mut first)? {
-        let value = cursor.value()?;
-        if key.is(name) {
-            found = Some(value);
-        }
-    }
-    Ok(found)
+    JsonStr::read(text).map(|string| string.decode())
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::Cursor;
 use super::byte_runs::is_plain;
 
 /// A string as written in the text, without its quotes.
@@ -17,6 +18,11 @@ pub struct JsonStr<'a> {
 }
 
 impl<'a> JsonStr<'a> {
+    /// The string that `text` starts with; `None` for any other value.
+    pub fn read(text: &'a [u8]) -> Option<Self> {
+        Cursor::new(text).ok()?.string().ok()
+    }
+
     /// Whether the decoded string is `text`: `"\u006dethod"` is `method`.
     pub fn is(&self, text: &str) -> bool {
         if self.escaped { self.decode() == text } else { self.raw == text.as_bytes() }

@@ -26,6 +26,17 @@ pub(crate) enum SmallId {
     Heap(Box<[u8]>),
 }
 
+/// The next id of ours that is not in use, as raw text; `made` counts them.
+pub(crate) fn new_own_id(made: &mut u64, is_in_use: impl Fn(&IdKey) -> bool) -> Vec<u8> {
+    loop {
+        *made += 1;
+        let id = format!("\"tapegate-{made}\"").into_bytes();
+        if !is_in_use(&IdKey::new(&id)) {
+            return id;
+        }
+    }
+}
+
 impl IdKey {
     /// The key of a raw id text.
     pub fn new(raw: &[u8]) -> Self {

@@ -130,12 +130,11 @@ fn try_walk(
             let top = open.len() == 1;
             let Some(inner) = open.last_mut() else { return Ok(()) };
             path.truncate(inner.length);
-            let mut first = inner.seen == 0;
             let more = if inner.object {
-                let key = cursor.key(&mut first)?;
+                let key = cursor.next_key()?;
                 key.map(|key| (format!(".{}", key.decode()), Some(key)))
             } else {
-                let more = cursor.next_element(&mut first)?;
+                let more = cursor.next_item()?;
                 more.then(|| (format!("[{}]", inner.seen), None))
             };
             let Some((step, key)) = more else {

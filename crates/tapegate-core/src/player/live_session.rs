@@ -49,7 +49,7 @@ pub(super) struct LiveSession {
     client_requests: FastMap<IdKey, (u32, u32)>,
     /// The ids given to recorded requests of the server whose own ids were in use.
     renamed: FastMap<IdKey, Vec<u8>>,
-    names_made: u32,
+    names_made: u64,
     tokens: FastMap<IdKey, Vec<u8>>,
     /// The live ids of subscriptions, by run and recorded id.
     subscriptions: FastMap<(u32, IdKey), Vec<u8>>,

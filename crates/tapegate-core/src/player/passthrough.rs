@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::live_session::LiveSession;
 use crate::actor::ActorAction;
-use crate::frame::{self, Envelope, Frame, FrameBody, MessageKind, error_reply};
+use crate::frame::{self, Envelope, Frame, FrameBody, MessageKind, own_error, own_error_data};
 use crate::json::{self, JsonEdits};
 use crate::pending::IdKey;
 use crate::tape::Provenance;
@@ -297,13 +297,13 @@ impl LiveSession {
 /// The reason in an error that our own HTTP client answered because the server was unreachable.
 fn http_error_message(answer: &[u8]) -> Option<String> {
     let error = json::member(answer, "error")?;
-    let by = json::member(json::member(error, "data")?, "by")?;
-    let is_own = by == b"\"tapegate\"" && json::member(error, "code") == Some(b"-32000");
+    own_error_data(error)?;
+    let is_own = json::member(error, "code") == Some(b"-32000");
     let message = json::member(error, "message").and_then(json::string);
     message.filter(|_| is_own).map(std::borrow::Cow::into_owned)
 }
 
 fn gone_error(id: &[u8], reason: &str) -> Vec<u8> {
     let message_text = format!("not on the tape, and the live server is unavailable: {reason}");
-    error_reply(id, CODE_GONE, &message_text, "{\"by\":\"tapegate\"}")
+    own_error(id, CODE_GONE, &message_text)
 }

@@ -13,7 +13,7 @@ use super::replay_stats::ReplayStats;
 use super::scene::{ActiveScene, SceneWait};
 use super::tape_run::TapeRun;
 use crate::actor::ActorAction;
-use crate::frame::{self, Envelope, FrameBody, MessageKind, error_reply};
+use crate::frame::{self, Envelope, FrameBody, MessageKind, own_error};
 use crate::lines::OversizeMessage;
 use crate::signature::Signature;
 use crate::tape::Provenance;
@@ -56,8 +56,7 @@ impl PlayerTurn<'_, '_> {
                     _ => format!("not a JSON-RPC message: {}", garbage.reason()),
                 };
                 self.stats.warn(format!("the client sent something that is {message_text}"));
-                let answer =
-                    error_reply(b"null", CODE_PARSE, &message_text, "{\"by\":\"tapegate\"}");
+                let answer = own_error(b"null", CODE_PARSE, &message_text);
                 self.live.send_answer((answer, Provenance::OWN), None, self.act);
             }
         }
@@ -67,8 +66,7 @@ impl PlayerTurn<'_, '_> {
     fn handle_batch(&mut self, line: &[u8]) -> io::Result<()> {
         let parts = frame::elements(line);
         if parts.is_empty() {
-            let answer =
-                error_reply(b"null", CODE_INVALID, "an empty batch", "{\"by\":\"tapegate\"}");
+            let answer = own_error(b"null", CODE_INVALID, "an empty batch");
             self.live.send_answer((answer, Provenance::OWN), None, self.act);
         }
         // Opened before its elements, because some of them are answered at once.
@@ -199,7 +197,7 @@ impl PlayerTurn<'_, '_> {
     }
 
     fn refuse(&mut self, id: &[u8], code: i32, message_text: &str, batch: Option<u32>) {
-        let answer = error_reply(id, code, message_text, "{\"by\":\"tapegate\"}");
+        let answer = own_error(id, code, message_text);
         self.live.expect(batch);
         self.live.send_answer((answer, Provenance::OWN), batch, self.act);
     }

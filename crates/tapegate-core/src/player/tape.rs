@@ -8,7 +8,7 @@ use super::era::ProtocolEra;
 use super::likeness::{LikenessCache, RequestLikeness};
 use super::repeated_lists::{LISTS, RepeatedLists};
 use super::tape_run::RunScope;
-use crate::frame::{Envelope, Frame, MessageKind};
+use crate::frame::{Envelope, Frame, MessageKind, own_error_data};
 use crate::json::{self, JsonStr};
 use crate::signature::{Signature, Signer};
 use crate::tape::Mask;
@@ -158,10 +158,8 @@ impl PlayerTape {
         }
         let frame = Frame::read(self.text(&entry)?);
         let error = frame.envelope().and_then(|envelope| envelope.error);
-        let data = error.and_then(|error| json::member(error, "data"));
-        Ok(data.is_some_and(|data| {
-            let ours = json::member(data, "by") == Some(b"\"tapegate\"");
-            ours && json::member(data, "mode").is_some() && json::member(data, "nearest").is_some()
+        Ok(error.and_then(own_error_data).is_some_and(|data| {
+            json::member(data, "mode").is_some() && json::member(data, "nearest").is_some()
         }))
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::holds::HeldRequest;
 use super::permit::PermittedMessage;
 use super::{ActionSink, MessageOrigin, Relay, RelayAction, send_own_entry};
-use crate::frame::{Envelope, Frame, MessageKind};
+use crate::frame::{Envelope, Frame, MessageKind, OWN_DATA};
 use crate::gate::{Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, Refusal, Topic, Verdict};
 use crate::side::Side;
 use crate::tape::{EntryBody, EntryElement, GateOutcome, TapeEntry};
@@ -248,7 +248,7 @@ pub(super) fn topic_of(envelope: &Envelope<'_>) -> Topic {
 
 pub(super) fn refusal(code: i32, message_text: &str) -> Refusal {
     let (message, reason) = (message_text.to_owned(), message_text.to_owned());
-    Refusal { code, message, data: "{\"by\":\"tapegate\"}".to_owned(), reason }
+    Refusal { code, message, data: OWN_DATA.to_owned(), reason }
 }
 
 fn too_many_held_refusal() -> Refusal {

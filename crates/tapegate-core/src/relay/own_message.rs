@@ -5,9 +5,6 @@ use crate::frame;
 use crate::gate::OwnRequest;
 use crate::json;
 
-/// The default `data` of our errors.
-pub const OWN_DATA: &str = "{\"by\":\"tapegate\"}";
-
 /// A message of our own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnMessage(Vec<u8>);
@@ -15,7 +12,7 @@ pub struct OwnMessage(Vec<u8>);
 impl OwnMessage {
     /// An error in answer to the request with this raw id.
     pub fn error(id: &[u8], code: i32, message: &str) -> Self {
-        Self::error_with(id, code, message, OWN_DATA)
+        Self(frame::own_error(as_id(id), code, message))
     }
 
     /// The same with other `data`, which is JSON text.

@@ -75,9 +75,7 @@ impl Relay {
         reason: &str,
         emit: &mut ActionSink<'_, '_>,
     ) {
-        let (message, data) = (reason.to_owned(), "{\"by\":\"tapegate\"}".to_owned());
-        let refusal = Refusal { code: CODE_GONE, message, data, reason: reason.to_owned() };
-        self.refuse(origin, frame, &refusal, emit);
+        self.refuse(origin, frame, &super::gate_dispatch::refusal(CODE_GONE, reason), emit);
     }
 
     fn refuse_message(

@@ -2,6 +2,7 @@
 
 use super::own_message::OwnMessage;
 use super::{ActionSink, CODE_GONE, Relay, send_own_entry};
+use crate::frame::own_data;
 use crate::gate::{Gate, HoldEnd, HoldId};
 use crate::json;
 use crate::pending::UnansweredRequest;
@@ -192,10 +193,10 @@ impl Relay {
         let body = EntryBody::Message(EntryElement { n: self.count, reply: Some(reply) });
         let message = match error_type {
             Some(error_type) => {
-                let mut data = b"{\"by\":\"tapegate\",\"error_type\":".to_vec();
-                json::write_str(&mut data, error_type);
-                data.push(b'}');
-                OwnMessage::error_with(&id, CODE_GONE, reason, &String::from_utf8_lossy(&data))
+                let mut quoted = Vec::new();
+                json::write_str(&mut quoted, error_type);
+                let data = own_data(&[("error_type", &quoted)]);
+                OwnMessage::error_with(&id, CODE_GONE, reason, &data)
             }
             None => OwnMessage::error(&id, CODE_GONE, reason),
         };

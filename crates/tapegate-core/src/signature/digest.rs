@@ -35,8 +35,7 @@ impl ParamsDigest {
             return self.scan_non_object(cursor).map(drop);
         }
         cursor.open()?;
-        let mut first = true;
-        while let Some(key) = cursor.key(&mut first)? {
+        while let Some(key) = cursor.next_key()? {
             self.member(key, cursor)?;
         }
         Ok(())
@@ -53,16 +52,16 @@ impl ParamsDigest {
             JsonKind::Number => self.seed.number(cursor.value()?),
             JsonKind::Object | JsonKind::Array if depth < DEPTH_MAX => {
                 cursor.open()?;
-                let (mut children, mut first) = (ChildHashes::default(), true);
+                let mut children = ChildHashes::default();
                 let object = kind == JsonKind::Object;
                 if object {
-                    while let Some(key) = cursor.key(&mut first)? {
+                    while let Some(key) = cursor.next_key()? {
                         let key = self.seed.string(HashTag::Key, key, &mut self.decoded);
                         let value = self.value(cursor, depth + 1)?;
                         self.seed.member(&mut children, key, value);
                     }
                 } else {
-                    while cursor.next_element(&mut first)? {
+                    while cursor.next_item()? {
                         let value = self.value(cursor, depth + 1)?;
                         self.seed.element(&mut children, value);
                     }
@@ -76,8 +75,8 @@ impl ParamsDigest {
     /// Moves over `inputResponses`, of which only the keys count.
     fn responses(&mut self, cursor: &mut Cursor<'_>) -> Result<DoubleHash, JsonFault> {
         cursor.open()?;
-        let (mut children, mut first) = (ChildHashes::default(), true);
-        while let Some(key) = cursor.key(&mut first)? {
+        let mut children = ChildHashes::default();
+        while let Some(key) = cursor.next_key()? {
             let key = self.seed.string(HashTag::Key, key, &mut self.decoded);
             cursor.value()?;
             self.seed.member(&mut children, key, self.hidden());

@@ -32,7 +32,6 @@ pub(super) enum ParamsEvent<'a> {
 pub(super) struct ParamsWalk<'p, 'a> {
     cursor: Cursor<'a>,
     depth: BracketStack,
-    first: bool,
     /// Whether the value of a key comes next.
     due: bool,
     /// Whether only the presence of that value counts.
@@ -57,7 +56,6 @@ impl<'p, 'a> ParamsWalk<'p, 'a> {
         Ok(Self {
             cursor: Cursor::new(if ignored { b"{}" } else { params })?,
             depth: BracketStack::default(),
-            first: true,
             due: true,
             hide: false,
             responses: false,
@@ -77,13 +75,13 @@ impl<'p, 'a> ParamsWalk<'p, 'a> {
             }
             let Some(object) = self.depth.top() else { return Ok(None) };
             if object {
-                let Some(key) = self.cursor.key(&mut self.first)? else { break };
+                let Some(key) = self.cursor.next_key()? else { break };
                 if self.member(key)? {
                     self.due = true;
                     return Ok(Some(ParamsEvent::Key(key)));
                 }
             } else {
-                if !self.cursor.next_element(&mut self.first)? {
+                if !self.cursor.next_item()? {
                     break;
                 }
                 self.due = self.element();
@@ -93,7 +91,6 @@ impl<'p, 'a> ParamsWalk<'p, 'a> {
             }
         }
         self.depth.pop();
-        self.first = false;
         if let Some((range, _)) = self.ways.pop() {
             self.descent.truncate(range.start);
         }
@@ -114,7 +111,6 @@ impl<'p, 'a> ParamsWalk<'p, 'a> {
         if open {
             self.cursor.open()?;
             self.depth.push(kind == JsonKind::Object);
-            self.first = true;
             if !self.paths.is_empty() {
                 self.ways.push((self.next.clone(), 0));
             }

@@ -210,21 +210,13 @@ impl BashEntry {
         };
         let mut out = b",\"bash\":{".to_vec();
         let empty = out.len();
-        let mut read = || -> Result<(), json::JsonFault> {
-            let mut cursor = json::Cursor::new(&self.text)?;
-            cursor.open()?;
-            let mut first = true;
-            while let Some(key) = cursor.key(&mut first)? {
-                let value = cursor.value()?;
-                if !known(&key.decode()) {
-                    let comma: &[u8] = if out.len() > empty { b"," } else { b"" };
-                    out.extend_from_slice(&[comma, b"\"", key.raw, b"\":", value].concat());
-                }
-            }
-            Ok(())
-        };
         // The text was validated when it was read.
-        read().unwrap_or_default();
+        for (key, value) in json::members(&self.text).flatten() {
+            if !known(&key.decode()) {
+                let comma: &[u8] = if out.len() > empty { b"," } else { b"" };
+                out.extend_from_slice(&[comma, b"\"", key.raw, b"\":", value].concat());
+            }
+        }
         out.push(b'}');
         out
     }

@@ -20,8 +20,7 @@ impl<'a> LineKeys<'a> {
             return Err(LineFault::NotAnEntry("not an object".to_owned()));
         }
         cursor.open()?;
-        let mut first = true;
-        while let Some(key) = cursor.key(&mut first)? {
+        while let Some(key) = cursor.next_key()? {
             members.push((key, cursor.value()?));
         }
         cursor.expect_end()?;

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::json::{Cursor, JsonFault, JsonKind};
+use crate::json::{JsonFault, members};
 
 /// The members that determine what a message is.
 const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
@@ -20,15 +20,9 @@ pub(super) fn is_ambiguous(text: &[u8], params: Option<&[u8]>) -> bool {
 
 /// Whether an object has a repeated key, ignoring case, or another spelling of a `known` one.
 fn has_ambiguous_keys(text: &[u8], known: &[&str]) -> Result<bool, JsonFault> {
-    let mut cursor = Cursor::new(text)?;
-    if cursor.kind()? != JsonKind::Object {
-        return Ok(false);
-    }
-    let (mut seen, mut first) = (HashSet::new(), true);
-    cursor.open()?;
-    while let Some(key) = cursor.key(&mut first)? {
-        cursor.value()?;
-        let key = key.decode();
+    let mut seen = HashSet::new();
+    for member in members(text) {
+        let key = member?.0.decode();
         // Fold both ways, since some letters share a capital with another letter.
         let folded = key.to_uppercase().to_lowercase();
         let misspelt = known.contains(&folded.as_str()) && key != folded;

@@ -49,20 +49,19 @@ impl JsonShape {
     /// Adds the value at the cursor and moves over it.
     fn add(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<(), JsonFault> {
         let kind = cursor.kind()?;
-        let mut first = true;
         self.sorts |= 1 << kind_rank(kind);
         match kind {
             // Deeper values count as equal: hostile nesting must not exhaust the stack.
             JsonKind::Object if depth > 0 => {
                 cursor.open()?;
-                while let Some(key) = cursor.key(&mut first)? {
+                while let Some(key) = cursor.next_key()? {
                     let member = self.members.entry(key.decode().into_owned()).or_default();
                     member.add(cursor, depth - 1)?;
                 }
             }
             JsonKind::Array if depth > 0 => {
                 cursor.open()?;
-                while cursor.next_element(&mut first)? {
+                while cursor.next_item()? {
                     self.elements.get_or_insert_default().add(cursor, depth - 1)?;
                 }
             }

@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use tapegate_core::hex;
 use tapegate_core::json::write_str;
 
 pub(super) type OtlpMessage = Vec<OtlpField>;
@@ -130,10 +131,7 @@ fn object(out: &mut Vec<u8>, message: &OtlpMessage) {
         out.push(b':');
         match value {
             OtlpValue::Text(text) => write_str(out, text),
-            OtlpValue::Id(bytes) => {
-                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-                write_str(out, &digits);
-            }
+            OtlpValue::Id(bytes) => write_str(out, &hex::encode(bytes)),
             // 64-bit integers are strings, because many JSON parsers cannot represent them.
             OtlpValue::Fixed64(bits) => write_str(out, &bits.to_string()),
             OtlpValue::Int64(int) => write_str(out, &int.to_string()),

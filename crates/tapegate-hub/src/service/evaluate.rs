@@ -16,7 +16,6 @@ use super::tasks::{OpenedTask, TaskRequest, hash_of};
 use crate::api::{GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse};
 use crate::hub_policy::HubPolicy;
 use crate::metrics::MetricName;
-use crate::token::fresh_name;
 
 impl Hub {
     pub(super) fn evaluate(
@@ -97,7 +96,7 @@ impl Hub {
     ) -> Result<EvaluationContext<'a>, ApiRefusal> {
         let request_id = match &request.request_id {
             Some(id) => id.clone(),
-            None => fresh_name().map_err(|error| {
+            None => tapegate_store::random::id().map_err(|error| {
                 let message = format!("cannot generate a random number: {error}");
                 ApiRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &message)
             })?,

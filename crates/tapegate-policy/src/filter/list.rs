@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use tapegate_core::frame::lenient_key_match;
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
+use tapegate_core::json::{self, JsonStr};
 
 use crate::gated_requests::OfferKind;
 
@@ -42,26 +42,18 @@ pub fn lists(result: &[u8]) -> Vec<ResultList<'_>> {
     let members = members(result);
     let found = members.iter().filter_map(|member| {
         let offer = OfferKind::ALL[lenient_key_match(member.key, &names)?];
-        Some(ResultList {
-            offer,
-            text: member.value,
-            items: items(member.value, offer).ok().flatten(),
-        })
+        Some(ResultList { offer, text: member.value, items: items(member.value, offer) })
     });
     found.collect()
 }
 
-fn items(list: &[u8], offer: OfferKind) -> Result<Option<Vec<ListItem<'_>>>, JsonFault> {
-    let mut cursor = Cursor::new(list)?;
-    if cursor.kind()? != JsonKind::Array {
-        return Ok(None);
+/// The items of a list; `None` if it is not an array.
+fn items(list: &[u8], offer: OfferKind) -> Option<Vec<ListItem<'_>>> {
+    if !list.starts_with(b"[") {
+        return None;
     }
-    let (mut first, mut found) = (true, Vec::new());
-    cursor.open()?;
-    while cursor.next_element(&mut first)? {
-        found.push(item(cursor.value()?, offer));
-    }
-    Ok(Some(found))
+    let items = json::elements(list).map(|text| text.map(|text| item(text, offer)));
+    items.collect::<Result<_, _>>().ok()
 }
 
 fn item(text: &[u8], offer: OfferKind) -> ListItem<'_> {
@@ -71,7 +63,7 @@ fn item(text: &[u8], offer: OfferKind) -> ListItem<'_> {
         if lenient_key_match(member.key, &[offer.key()]).is_none() {
             continue;
         }
-        match string(member.value) {
+        match JsonStr::read(member.value) {
             Some(name) => {
                 item.names.push(name.decode());
                 item.named |= member.key.is(offer.key());
@@ -85,29 +77,8 @@ fn item(text: &[u8], offer: OfferKind) -> ListItem<'_> {
 
 /// The members of an object, as far as it can be parsed; none for any other value.
 pub(crate) fn members(object: &[u8]) -> Vec<ListMember<'_>> {
-    let mut found = Vec::new();
     // Part of a parsed message, so it is JSON. No reader can act on members that cannot be parsed.
-    collect(object, &mut found).unwrap_or_default();
-    found
-}
-
-fn collect<'a>(object: &'a [u8], found: &mut Vec<ListMember<'a>>) -> Result<(), JsonFault> {
-    let mut cursor = Cursor::new(object)?;
-    if cursor.kind()? != JsonKind::Object {
-        return Ok(());
-    }
-    let mut first = true;
-    cursor.open()?;
-    while let Some(key) = cursor.key(&mut first)? {
-        let value = cursor.value()?;
-        found.push(ListMember { key, value });
-    }
-    Ok(())
-}
-
-fn string(text: &[u8]) -> Option<JsonStr<'_>> {
-    let mut cursor = Cursor::new(text).ok()?;
-    if cursor.kind().ok()? == JsonKind::String { cursor.string().ok() } else { None }
+    json::members(object).flatten().map(|(key, value)| ListMember { key, value }).collect()
 }
 
 impl ListMember<'_> {
@@ -115,7 +86,7 @@ impl ListMember<'_> {
     pub(super) fn uncacheable_value(&self) -> Option<&'static [u8]> {
         match lenient_key_match(self.key, &["ttlMs", "cacheScope"])? {
             0 => Some(b"0"),
-            _ if string(self.value).is_some_and(|scope| !scope.is("public")) => None,
+            _ if JsonStr::read(self.value).is_some_and(|scope| !scope.is("public")) => None,
             _ => Some(b"\"private\""),
         }
     }

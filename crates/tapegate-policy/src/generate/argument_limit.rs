@@ -99,7 +99,7 @@ impl ToolLimiter {
     /// The restrictions derived from these arguments, for a tool with this input schema.
     pub(super) fn limits(&self, seen: &SeenMembers, schema: Option<&str>) -> ToolLimits {
         let properties = schema.and_then(|schema| member(schema.as_bytes(), "properties"));
-        let properties = properties.and_then(members).unwrap_or_default();
+        let properties = properties.map(members).unwrap_or_default();
         let mut limits = ToolLimits::default();
         for (name, seen_here) in &seen.members {
             let property = properties.iter().find(|(own, _)| own == name).map(|(_, text)| *text);

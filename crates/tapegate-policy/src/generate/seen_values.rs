@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tapegate_core::frame::array_items;
-use tapegate_core::json::{self, Cursor};
+use tapegate_core::json::{self, JsonStr};
 
 use crate::predicate::is_less;
 
@@ -62,29 +62,23 @@ impl SeenMembers {
 
     fn object(&mut self, text: &[u8], times: usize, depth: usize) {
         self.total += times;
-        for (name, value) in members(text).unwrap_or_default() {
+        for (name, value) in members(text) {
             self.members.entry(name).or_default().value(value, times, depth);
         }
     }
 }
 
-/// The members of an object, in order; numbers keep every digit.
-pub(super) fn members(text: &[u8]) -> Option<Vec<(String, &[u8])>> {
-    let mut cursor = Cursor::new(text).ok()?;
-    if cursor.open().ok()? != json::JsonKind::Object {
-        return None;
-    }
-    let (mut first, mut found) = (true, Vec::new());
-    while let Some(key) = cursor.key(&mut first).ok()? {
-        found.push((key.decode().into_owned(), cursor.value().ok()?));
-    }
-    Some(found)
+/// The members of an object, in order; none if it is not valid.
+pub(super) fn members(text: &[u8]) -> Vec<(String, &[u8])> {
+    let decoded = json::members(text)
+        .map(|member| member.map(|(key, value)| (key.decode().into_owned(), value)));
+    decoded.collect::<Result<_, _>>().unwrap_or_default()
 }
 
 /// The decoded text of a JSON string, unless it has unpaired surrogates.
 fn whole_text(json: &[u8]) -> Option<String> {
     let mut bytes = Vec::new();
-    Cursor::new(json).ok()?.string().ok()?.write_value_bytes(&mut bytes);
+    JsonStr::read(json)?.write_value_bytes(&mut bytes);
     String::from_utf8(bytes).ok()
 }
 

@@ -4,7 +4,7 @@
 //! in case are duplicates. Deeper objects may be maps whose keys are data.
 
 use tapegate_core::frame::{Envelope, fold, lenient_key_match};
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
+use tapegate_core::json::{JsonFault, JsonStr, JsonToken, tokens};
 
 use super::MessageFault;
 
@@ -29,8 +29,6 @@ const NAMES: &[&str] = &[
 
 /// An open object or array.
 struct NestingLevel {
-    object: bool,
-    first: bool,
     /// Whether keys that differ only in case are duplicates.
     folds: bool,
     /// The index of its first key among all keys.
@@ -47,46 +45,35 @@ pub(super) fn check(envelope: &Envelope<'_>) -> Result<(), MessageFault> {
 }
 
 fn walk(params: &[u8]) -> Result<Result<(), MessageFault>, JsonFault> {
-    let mut cursor = Cursor::new(params)?;
     let mut keys: Vec<JsonStr<'_>> = Vec::with_capacity(ROOM);
     let mut levels: Vec<NestingLevel> = Vec::with_capacity(ROOM);
-    loop {
-        if matches!(cursor.kind()?, JsonKind::Object | JsonKind::Array) {
-            if levels.len() == DEPTH_MAX {
-                return Ok(Err(MessageFault::Deep));
+    for token in tokens(params)? {
+        match token? {
+            JsonToken::Open(_) if levels.len() == DEPTH_MAX => return Ok(Err(MessageFault::Deep)),
+            JsonToken::Open(_) => {
+                let folds = match levels.len() {
+                    0 => true,
+                    // The keys of `inputResponses` are names that the server chose.
+                    1 => keys.last().is_none_or(|key| !key.is("inputResponses")),
+                    _ => false,
+                };
+                levels.push(NestingLevel { folds, keys: keys.len() });
             }
-            let folds = match levels.len() {
-                0 => true,
-                // The keys of `inputResponses` are names that the server chose.
-                1 => keys.last().is_none_or(|key| !key.is("inputResponses")),
-                _ => false,
-            };
-            let object = cursor.open()? == JsonKind::Object;
-            levels.push(NestingLevel { object, first: true, folds, keys: keys.len() });
-        } else {
-            cursor.value()?;
-        }
-        // Closes finished levels and moves to the next value.
-        loop {
-            let depth = levels.len();
-            let Some(level) = levels.last_mut() else { return Ok(Ok(())) };
-            if level.object {
-                if let Some(key) = cursor.key(&mut level.first)? {
-                    keys.push(key);
-                    break;
-                }
+            JsonToken::Key(key) => keys.push(key),
+            JsonToken::Close => {
+                let Some(level) = levels.pop() else { break };
+                // An array has no keys of its own, which are distinct.
                 let own = &keys[level.keys..];
-                let odd = if depth == 1 { check_lookalike_keys(own) } else { Ok(()) };
+                let odd = if levels.is_empty() { check_lookalike_keys(own) } else { Ok(()) };
                 if let Err(fault) = odd.and_then(|()| differ(own, level.folds)) {
                     return Ok(Err(fault));
                 }
                 keys.truncate(level.keys);
-            } else if cursor.next_element(&mut level.first)? {
-                break;
             }
-            levels.pop();
+            JsonToken::String(_) | JsonToken::Scalar(_) => {}
         }
     }
+    Ok(Ok(()))
 }
 
 /// Checks that no key of params can be confused with one that receivers act on.

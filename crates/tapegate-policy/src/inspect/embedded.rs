@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use aho_corasick::packed::Searcher;
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
+use tapegate_core::json::{JsonFault, JsonStr, JsonToken, members, tokens};
 
 /// A text that every message contains once, and escapes that may hide letters of it.
 const MARKS: [&str; 3] = ["jsonrpc", "\\u006", "\\u007"];
@@ -31,36 +31,14 @@ fn may_hold_second_message(message: &[u8]) -> bool {
 }
 
 fn strings(message: &[u8]) -> Result<bool, JsonFault> {
-    let mut cursor = Cursor::new(message)?;
-    let mut levels: Vec<(bool, bool)> = Vec::new();
-    loop {
-        match cursor.kind()? {
-            JsonKind::Object | JsonKind::Array => {
-                let object = cursor.open()? == JsonKind::Object;
-                levels.push((object, true));
-            }
-            JsonKind::String => {
-                if holds_message(cursor.string()?) {
-                    return Ok(true);
-                }
-            }
-            _ => drop(cursor.value()?),
-        }
-        loop {
-            let Some((object, first)) = levels.last_mut() else { return Ok(false) };
-            if *object {
-                if let Some(key) = cursor.key(first)? {
-                    if holds_message(key) {
-                        return Ok(true);
-                    }
-                    break;
-                }
-            } else if cursor.next_element(first)? {
-                break;
-            }
-            levels.pop();
+    for token in tokens(message)? {
+        if let JsonToken::Key(text) | JsonToken::String(text) = token?
+            && holds_message(text)
+        {
+            return Ok(true);
         }
     }
+    Ok(false)
 }
 
 /// Whether a line of a string, other than its first, starts with a message.
@@ -85,12 +63,9 @@ fn is_message(text: &str) -> Result<bool, JsonFault> {
     if !text.starts_with('{') {
         return Ok(false);
     }
-    let mut cursor = Cursor::new(text.as_bytes())?;
-    let (mut first, mut named) = (true, false);
-    cursor.open()?;
-    while let Some(key) = cursor.key(&mut first)? {
-        named |= key.is("jsonrpc");
-        cursor.value()?;
+    let mut named = false;
+    for member in members(text.as_bytes()) {
+        named |= member?.0.is("jsonrpc");
     }
     Ok(named)
 }

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use aho_corasick::packed::Searcher;
 use memchr::memmem::Finder;
 use tapegate_core::frame::fold;
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
+use tapegate_core::json::{JsonFault, JsonStr, JsonToken, tokens};
 
 /// The start of such a key, unless letters of it are escaped.
 static START: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"__"));
@@ -37,30 +37,14 @@ fn is_prototype(key: JsonStr<'_>) -> bool {
 }
 
 fn any_key(text: &[u8]) -> Result<bool, JsonFault> {
-    let mut cursor = Cursor::new(text)?;
-    let mut levels: Vec<(bool, bool)> = Vec::new();
-    loop {
-        if matches!(cursor.kind()?, JsonKind::Object | JsonKind::Array) {
-            levels.push((cursor.open()? == JsonKind::Object, true));
-        } else {
-            cursor.value()?;
-        }
-        // Closes finished levels and moves to the next value.
-        loop {
-            let Some((object, first)) = levels.last_mut() else { return Ok(false) };
-            if *object {
-                if let Some(key) = cursor.key(first)? {
-                    if is_prototype(key) {
-                        return Ok(true);
-                    }
-                    break;
-                }
-            } else if cursor.next_element(first)? {
-                break;
-            }
-            levels.pop();
+    for token in tokens(text)? {
+        if let JsonToken::Key(key) = token?
+            && is_prototype(key)
+        {
+            return Ok(true);
         }
     }
+    Ok(false)
 }
 
 #[cfg(test)]

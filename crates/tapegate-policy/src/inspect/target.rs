@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use tapegate_core::frame::{self, Envelope};
-use tapegate_core::json::{Cursor, JsonKind, JsonStr, member};
+use tapegate_core::json::{JsonStr, member, members};
 
 use super::MessageFault;
 use crate::gated_requests::GatedMethod;
@@ -42,33 +42,20 @@ pub fn find_targets<'a>(
 
 /// Whether `_meta` is the only member.
 fn has_only_meta(params: &[u8]) -> bool {
-    let members = || {
-        let mut cursor = Cursor::new(params).ok()?;
-        if cursor.open().ok()? != JsonKind::Object {
-            return None;
-        }
-        let (mut first, mut only) = (true, false);
-        while let Some(key) = cursor.key(&mut first).ok()? {
-            if only || !key.is("_meta") {
-                return None;
-            }
-            cursor.value().ok()?;
-            only = true;
-        }
-        Some(only)
-    };
-    members() == Some(true)
+    let mut members = members(params);
+    let is_meta = matches!(members.next(), Some(Ok((key, _))) if key.is("_meta"));
+    is_meta && members.next().is_none()
 }
 
 /// The prompt or resource whose arguments are completed.
 fn completion_target(params: &[u8]) -> Option<JsonStr<'_>> {
     let wanted = member(params, "ref")?;
-    let kind = string(member(wanted, "type")?)?;
+    let kind = JsonStr::read(member(wanted, "type")?)?;
     // With both members, servers may disagree about which one counts.
     let (prompt, resource) = (member(wanted, "name"), member(wanted, "uri"));
     match (prompt, resource) {
-        (Some(name), None) if kind.is("ref/prompt") => string(name),
-        (None, Some(uri)) if kind.is("ref/resource") => string(uri),
+        (Some(name), None) if kind.is("ref/prompt") => JsonStr::read(name),
+        (None, Some(uri)) if kind.is("ref/resource") => JsonStr::read(uri),
         _ => None,
     }
 }
@@ -96,27 +83,16 @@ fn subscription_targets(params: &[u8]) -> Result<CallTarget<'_>, MessageFault> {
     if uris.is_empty() {
         return Ok(CallTarget::Nothing);
     }
-    let names = uris.into_iter().map(|item| name(string(item).ok_or(MessageFault::Nameless)?));
+    let names =
+        uris.into_iter().map(|item| name(JsonStr::read(item).ok_or(MessageFault::Nameless)?));
     names.collect::<Result<_, _>>().map(CallTarget::Each)
 }
 
 /// Whether an object has a member whose name is confusable with `name`, but not equal to it.
 fn has_lookalike_member(object: &[u8], name: &str) -> bool {
-    let twin = || {
-        let mut cursor = Cursor::new(object).ok()?;
-        if cursor.open().ok()? != JsonKind::Object {
-            return None;
-        }
-        let mut first = true;
-        while let Some(key) = cursor.key(&mut first).ok()? {
-            if !key.is(name) && frame::lenient_key_match(key, &[name]).is_some() {
-                return Some(());
-            }
-            cursor.value().ok()?;
-        }
-        None
-    };
-    twin().is_some()
+    members(object)
+        .flatten()
+        .any(|(key, _)| !key.is(name) && frame::lenient_key_match(key, &[name]).is_some())
 }
 
 /// The decoded name, if all readers decode it alike.
@@ -133,9 +109,4 @@ fn name(text: JsonStr<'_>) -> Result<Cow<'_, str>, MessageFault> {
 /// Whether a string contains an unpaired surrogate.
 pub(super) fn has_lone_surrogate(text: JsonStr<'_>) -> bool {
     text.scalars().any(|code| (0xd800..0xe000).contains(&code))
-}
-
-fn string(text: &[u8]) -> Option<JsonStr<'_>> {
-    let mut cursor = Cursor::new(text).ok()?;
-    if cursor.kind().ok()? == JsonKind::String { cursor.string().ok() } else { None }
 }

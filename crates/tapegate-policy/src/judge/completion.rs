@@ -5,7 +5,7 @@
 //! their completion, since the response reveals what they lead to.
 
 use tapegate_core::frame::lenient_key_match;
-use tapegate_core::json::{Cursor, JsonFault, JsonKind};
+use tapegate_core::json::{JsonFault, members};
 
 /// Arguments that are not JSON, so that every rule that stops calls by arguments applies.
 const UNCLEAR: &[u8] = b"?";
@@ -108,16 +108,12 @@ fn each_member<'p>(
     mut show: impl FnMut(&str, &'p [u8], &'p [u8]) -> Result<(), JsonFault>,
 ) -> Result<(), JsonFault> {
     const NAMES: &[&str] = &["argument", "context", "arguments", "name", "value"];
-    let mut cursor = Cursor::new(object)?;
-    if cursor.open()? != JsonKind::Object {
-        return Ok(());
-    }
-    let mut first = true;
-    while let Some(key) = cursor.key(&mut first)? {
+    for member in members(object) {
+        let (key, value) = member?;
         // A Go server reads `Value` as `value`, so each key counts as the name that some reader
         // takes it for.
         let name = lenient_key_match(key, NAMES).map_or("", |name| NAMES[name]);
-        show(name, key.raw, cursor.value()?)?;
+        show(name, key.raw, value)?;
     }
     Ok(())
 }

@@ -23,10 +23,9 @@ pub(super) fn entity_bytes(json: &[u8]) -> Option<usize> {
 
 fn is_entity(object: &[u8]) -> Result<bool, JsonFault> {
     let mut cursor = Cursor::new(object)?;
-    let mut first = true;
     let mut missing = MEMBERS.to_vec();
     cursor.open()?;
-    while let Some(key) = cursor.key(&mut first)? {
+    while let Some(key) = cursor.next_key()? {
         let kind = cursor.kind()?;
         let place = missing.iter().position(|(name, wanted)| key.is(name) && kind == *wanted);
         // Another member, or the same one twice: some other tool may read a path or content from

@@ -5,7 +5,7 @@
 //! above our files, such as the home folder, is fine: paths below it still name them.
 
 use tapegate_core::frame::lenient_key_match;
-use tapegate_core::json::{Cursor, JsonFault, JsonKind};
+use tapegate_core::json::{JsonFault, children};
 
 use super::OwnFiles;
 use super::strings::{TextKind, each_string};
@@ -41,28 +41,17 @@ fn for_each_roots(
     depth: usize,
     take: &mut dyn FnMut(&[u8]),
 ) -> Result<(), JsonFault> {
-    let mut cursor = Cursor::new(value)?;
-    let kind = cursor.kind()?;
-    if depth == DEPTH_MAX || !matches!(kind, JsonKind::Object | JsonKind::Array) {
+    if depth == DEPTH_MAX {
         return Ok(());
     }
-    cursor.open()?;
-    let mut first = true;
-    loop {
-        let is_roots = match kind {
-            JsonKind::Object => match cursor.key(&mut first)? {
-                Some(key) => lenient_key_match(key, &["roots"]).is_some(),
-                None => return Ok(()),
-            },
-            _ if cursor.next_element(&mut first)? => false,
-            _ => return Ok(()),
-        };
-        let child = cursor.value()?;
-        match is_roots {
+    for child in children(value) {
+        let (key, child) = child?;
+        match key.is_some_and(|key| lenient_key_match(key, &["roots"]).is_some()) {
             true => take(child),
             false => for_each_roots(child, depth + 1, take)?,
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! The canonical form of an item's definition.
 
+use std::borrow::Cow;
+
 use tapegate_core::frame::lenient_key_match;
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
+use tapegate_core::json::{JsonFault, JsonKind, JsonStr, map_members};
 use tapegate_core::signature::canonical;
 
 use crate::gated_requests::OfferKind;
@@ -26,31 +28,18 @@ fn without_members(
     left_out: &[&str],
     inside: Option<&str>,
 ) -> Result<Vec<u8>, JsonFault> {
-    let mut cursor = Cursor::new(object)?;
-    if cursor.kind()? != JsonKind::Object {
+    if JsonKind::of(object)? != JsonKind::Object {
         return Ok(object.to_vec());
     }
-    let mut out = b"{".to_vec();
-    let mut first = true;
-    cursor.open()?;
-    while let Some(key) = cursor.key(&mut first)? {
-        let value = cursor.value()?;
-        if is_one_of(key, left_out) {
-            continue;
-        }
-        out.extend((out.len() > 1).then_some(b','));
-        out.push(b'"');
-        out.extend_from_slice(key.raw);
-        out.extend_from_slice(b"\":");
-        match inside {
+    map_members(object, |key, value| {
+        Ok(match inside {
+            _ if is_one_of(key, left_out) => None,
             Some(name) if key.is(name) => {
-                out.extend(without_members(value, &["lastModified"], None)?);
+                Some(Cow::Owned(without_members(value, &["lastModified"], None)?))
             }
-            _ => out.extend_from_slice(value),
-        }
-    }
-    out.push(b'}');
-    Ok(out)
+            _ => Some(Cow::Borrowed(value)),
+        })
+    })
 }
 
 fn is_one_of(key: JsonStr<'_>, names: &[&str]) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tapegate_cedar::ToolDefinition;
-use tapegate_core::json::{self, Cursor, JsonFault, JsonKind, write_str};
+use tapegate_core::json::{self, JsonFault, write_str};
 
 use super::canonical_text::write_lines;
 use super::definition::definition;
@@ -67,16 +67,18 @@ impl PinLock {
         }
         let servers = json::member(text.as_bytes(), "servers").unwrap_or(b"{}");
         let mut lock = Self::default();
-        for (name, server) in members(servers).map_err(at)? {
+        for server in json::members(servers) {
+            let (name, server) = server.map_err(at)?;
             let mut pinned = PinnedServer::default();
             for offer in OfferKind::ALL {
                 let Some(items) = json::member(server, offer.list()) else { continue };
                 let kind = pinned.offers.entry(offer).or_default();
-                for (item, pin) in members(items).map_err(at)? {
-                    kind.insert(item, Self::parse_pin(text, offer, pin)?);
+                for item in json::members(items) {
+                    let (item, pin) = item.map_err(at)?;
+                    kind.insert(item.decode().into_owned(), Self::parse_pin(text, offer, pin)?);
                 }
             }
-            lock.servers.insert(name, pinned);
+            lock.servers.insert(name.decode().into_owned(), pinned);
         }
         Ok(lock)
     }
@@ -175,20 +177,6 @@ fn close(out: &mut Vec<u8>, empty: bool, depth: usize) {
         out.extend(std::iter::repeat_n(b' ', 2 * depth));
     }
     out.push(b'}');
-}
-
-fn members(object: &[u8]) -> Result<Vec<(String, &[u8])>, JsonFault> {
-    let mut cursor = Cursor::new(object)?;
-    let mut found = Vec::new();
-    if cursor.kind()? != JsonKind::Object {
-        return Ok(found);
-    }
-    let mut first = true;
-    cursor.open()?;
-    while let Some(key) = cursor.key(&mut first)? {
-        found.push((key.decode().into_owned(), cursor.value()?));
-    }
-    Ok(found)
 }
 
 fn line_of(text: &str, at: usize) -> usize {

@@ -4,7 +4,7 @@
 //! in the lock file, never from the wire, and the hints of a tool that is not pinned are unknown.
 
 use tapegate_core::frame::lenient_key_match;
-use tapegate_core::json::{Cursor, JsonFault, JsonKind};
+use tapegate_core::json::{JsonFault, JsonKind, members};
 
 use super::lock::PinLock;
 use crate::gated_requests::OfferKind;
@@ -138,14 +138,11 @@ enum HintReading<'a> {
 
 fn values<'a>(object: &'a [u8], names: &[&str]) -> Result<Vec<HintReading<'a>>, JsonFault> {
     let mut found = vec![HintReading::Nothing; names.len()];
-    let mut cursor = Cursor::new(object)?;
-    if cursor.kind()? != JsonKind::Object {
+    if JsonKind::of(object)? != JsonKind::Object {
         return Ok(vec![HintReading::Unclear; names.len()]);
     }
-    cursor.open()?;
-    let mut first = true;
-    while let Some(key) = cursor.key(&mut first)? {
-        let value = cursor.value()?;
+    for member in members(object) {
+        let (key, value) = member?;
         if let Some(index) = lenient_key_match(key, names) {
             let exact = key.is(names[index]);
             found[index] = match found[index] {

@@ -4,7 +4,7 @@
 //! non-empty text as true, Java any text but `true` as false; many parse JSON in strings and unpack
 //! a list of one. If a number is tested and its value cannot be determined, it counts as matching.
 
-use tapegate_core::json::{self, Cursor, JsonFault, JsonKind, Number};
+use tapegate_core::json::{self, JsonFault, Number};
 use tapegate_core::lenient::embedded::{EmbeddedJson, parse_embedded, pieces, unescaped};
 use tapegate_core::lenient::equivalence::{TextForms, is_null_word};
 use tapegate_core::lenient::folder::FolderPath;
@@ -128,22 +128,12 @@ impl ValueReading<'_> {
 
 /// Whether `is` holds for a child of a list or object.
 fn any_child(value: &[u8], is: impl Fn(&[u8]) -> bool) -> Result<bool, JsonFault> {
-    let mut cursor = Cursor::new(value)?;
-    let mut first = true;
-    let map = cursor.open()? == JsonKind::Object;
-    loop {
-        let more = if map {
-            cursor.key(&mut first)?.is_some()
-        } else {
-            cursor.next_element(&mut first)?
-        };
-        if !more {
-            return Ok(false);
-        }
-        if is(cursor.value()?) {
+    for child in json::children(value) {
+        if is(child?.1) {
             return Ok(true);
         }
     }
+    Ok(false)
 }
 
 impl ValueReading<'_> {

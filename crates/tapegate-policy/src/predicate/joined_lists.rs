@@ -1,7 +1,7 @@
 //! Lists joined to one text: a command from its words, or JavaScript's conversion of a list to a
 //! string.
 
-use tapegate_core::json::{self, Cursor};
+use tapegate_core::json;
 use tapegate_core::lenient::reading::ScanBudget;
 
 use super::coerce::DEPTH_MAX;
@@ -40,14 +40,13 @@ pub(super) fn join_list(
 }
 
 fn inner(list: &[u8], joint: ElementSeparator, depth: usize) -> Option<String> {
-    let mut cursor = Cursor::new(list).ok().filter(|_| depth < DEPTH_MAX)?;
+    if depth >= DEPTH_MAX {
+        return None;
+    }
     let mut out = String::new();
-    let mut first = true;
-    let mut is_first = true;
-    cursor.open().ok()?;
-    while cursor.next_element(&mut first).ok()? {
-        let child = cursor.value().ok()?;
-        if !std::mem::take(&mut is_first) {
+    for (index, child) in json::elements(list).enumerate() {
+        let child = child.ok()?;
+        if index > 0 {
             out.push_str(joint.text());
         }
         match child {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
 use tapegate_core::json::path::{JsonPath, StepSelector};
-use tapegate_core::json::{Cursor, JsonFault, JsonKind};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, children};
 
 /// The arguments that a rule names.
 #[derive(Debug, Default)]
@@ -65,42 +65,27 @@ impl KnownValue {
         if self.is_open() {
             return Ok(true);
         }
-        let mut cursor = Cursor::new(value)?;
-        let kind = cursor.kind()?;
-        if !matches!(kind, JsonKind::Object | JsonKind::Array) {
+        if !matches!(JsonKind::of(value)?, JsonKind::Object | JsonKind::Array) {
             // A string could hold JSON with further keys, which a server such as FastMCP parses.
             return Ok(value.trim_ascii() == b"null");
         }
-        cursor.open()?;
-        let mut first = true;
-        loop {
-            let known = match kind {
-                JsonKind::Object => {
-                    let Some(key) = cursor.key(&mut first)? else { return Ok(true) };
-                    // Exact, unlike elsewhere: a lookalike of a known key is an argument that no
-                    // test covers.
-                    self.keys.get(key.decode().as_ref()).or(self.each.as_deref())
-                }
-                _ => {
-                    if !cursor.next_element(&mut first)? {
-                        return Ok(true);
-                    }
-                    self.each.as_deref()
-                }
-            };
-            let child = cursor.value()?;
-            match known {
+        for child in children(value) {
+            let (key, child) = child?;
+            // Exact, unlike elsewhere: a lookalike of a known key is an argument that no test
+            // covers.
+            let named = key.and_then(|key| self.keys.get(key.decode().as_ref()));
+            match named.or(self.each.as_deref()) {
                 Some(known) if known.covers(child)? => {}
                 _ => return Ok(false),
             }
         }
+        Ok(true)
     }
 }
 
 fn is_empty(object: &[u8]) -> Result<bool, JsonFault> {
     let mut cursor = Cursor::new(object)?;
-    let mut first = true;
-    Ok(cursor.open()? == JsonKind::Object && cursor.key(&mut first)?.is_none())
+    Ok(cursor.open()? == JsonKind::Object && cursor.next_key()?.is_none())
 }
 
 impl KnownArguments {

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 
 use tapegate_core::frame;
 use tapegate_core::json::path::{JsonPath, PathStep, StepSelector};
-use tapegate_core::json::{self, Cursor, JsonFault, JsonStr, write_str};
+use tapegate_core::json::{self, JsonFault, JsonStr, write_str};
 use tapegate_core::lenient::embedded::{EmbeddedJson, parse_embedded, pieces, unescaped};
 use tapegate_core::lenient::key::{fold, fold_name, fold_text};
 use tapegate_core::lenient::reading::ScanBudget;
@@ -134,11 +134,8 @@ impl LenientWalk<'_, '_> {
     fn object(&mut self, value: &[u8], at: WalkPosition) -> Result<WalkFlow, JsonFault> {
         let step = &self.path.steps[at.step];
         let next = WalkPosition { step: at.step + 1, ..at };
-        let mut cursor = Cursor::new(value)?;
-        let mut first = true;
-        cursor.open()?;
-        while let Some(key) = cursor.key(&mut first)? {
-            let child = cursor.value()?;
+        for member in json::members(value) {
+            let (key, child) = member?;
             let taken = match &step.select {
                 StepSelector::All => Some(true),
                 StepSelector::Index(index) => {
@@ -178,18 +175,14 @@ impl LenientWalk<'_, '_> {
     fn array(&mut self, value: &[u8], at: WalkPosition) -> Result<WalkFlow, JsonFault> {
         let step = &self.path.steps[at.step];
         let next = WalkPosition { step: at.step + 1, ..at };
-        let mut cursor = Cursor::new(value)?;
-        let (mut first, mut count) = (true, 0);
-        cursor.open()?;
-        while cursor.next_element(&mut first)? {
-            let child = cursor.value()?;
+        for (count, child) in json::elements(value).enumerate() {
+            let child = child?;
             let taken = match &step.select {
                 StepSelector::All => true,
                 StepSelector::Index(index) => *index == count,
                 // Arguments may be positional.
                 StepSelector::Key(_) => !self.keys_only && at.depth == 1,
             };
-            count += 1;
             // A list where a single value is expected.
             let through = matches!(step.select, StepSelector::Key(_)) && !self.keys_only;
             let mut flow = ControlFlow::Continue(());

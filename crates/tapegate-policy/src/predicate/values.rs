@@ -9,7 +9,6 @@ use tapegate_core::json::{Cursor, JsonKind};
 /// A list or map that has been entered.
 struct EnteredValue {
     is_map: bool,
-    first: bool,
     /// The number of children so far.
     count: usize,
     /// The range of its path states.
@@ -33,11 +32,11 @@ fn walk(text: &[u8], path: &JsonPath, show: &mut dyn FnMut(&[u8])) -> Option<()>
         return cursor.expect_end().ok();
     }
     let is_map = cursor.open().ok()? == JsonKind::Object;
-    open.push(EnteredValue { is_map, first: true, count: 0, states: 0..1, wanted: None });
+    open.push(EnteredValue { is_map, count: 0, states: 0..1, wanted: None });
     while let Some(top) = open.last_mut() {
         let key = match top.is_map {
-            true => cursor.key(&mut top.first).ok()?.map(|key| Some(key.decode())),
-            false => cursor.next_element(&mut top.first).ok()?.then_some(None),
+            true => cursor.next_key().ok()?.map(|key| Some(key.decode())),
+            false => cursor.next_item().ok()?.then_some(None),
         };
         let Some(key) = key else {
             if let Some(start) = top.wanted {
@@ -58,7 +57,7 @@ fn walk(text: &[u8], path: &JsonPath, show: &mut dyn FnMut(&[u8])) -> Option<()>
             let wanted = reached.then_some(cursor.position());
             cursor.open().ok()?;
             let is_map = kind == JsonKind::Object;
-            open.push(EnteredValue { is_map, first: true, count: 0, states, wanted });
+            open.push(EnteredValue { is_map, count: 0, states, wanted });
             continue;
         }
         descent.truncate(start);

@@ -122,17 +122,15 @@ impl HeaderMasking {
     fn read(value: &[u8]) -> Result<Self, JsonFault> {
         let mut masking = Self { passes: vec![Vec::new()], key: None, key_id: None };
         let mut cursor = Cursor::new(value)?;
-        let mut first = true;
         if cursor.open()? != JsonKind::Object {
             return Err(JsonFault { at: 0, what: "not an object" });
         }
-        while let Some(key) = cursor.key(&mut first)? {
+        while let Some(key) = cursor.next_key()? {
             if key.is("rules") {
                 masking.passes[0] = texts(&mut cursor)?;
             } else if key.is("then") {
                 cursor.open()?;
-                let mut first = true;
-                while cursor.next_element(&mut first)? {
+                while cursor.next_item()? {
                     masking.passes.push(texts(&mut cursor)?);
                 }
             } else if key.is("key") {
@@ -153,8 +151,7 @@ fn texts(cursor: &mut Cursor<'_>) -> Result<Vec<String>, JsonFault> {
     if cursor.open()? != JsonKind::Array {
         return Err(JsonFault { at: cursor.position(), what: "not an array" });
     }
-    let mut first = true;
-    while cursor.next_element(&mut first)? {
+    while cursor.next_item()? {
         texts.push(cursor.string()?.decode().into_owned());
     }
     Ok(texts)

@@ -83,8 +83,8 @@ impl<'r, 'a> RedactWalk<'r, 'a> {
         let roots = 0..self.descent.end();
         if zone == ProtocolZone::Message && self.cursor.kind()? == JsonKind::Array {
             self.cursor.open()?;
-            let (mut first, mut index) = (true, 0);
-            while self.cursor.next_element(&mut first)? {
+            let mut index = 0;
+            while self.cursor.next_item()? {
                 self.labels.push(PathLabel::Index(index));
                 self.value(zone, false, roots.clone())?;
                 self.labels.pop();
@@ -149,8 +149,7 @@ impl<'r, 'a> RedactWalk<'r, 'a> {
         states: Range<usize>,
     ) -> Result<(), JsonFault> {
         self.cursor.open()?;
-        let mut first = true;
-        while let Some(key) = self.cursor.key(&mut first)? {
+        while let Some(key) = self.cursor.next_key()? {
             let name = key.decode();
             let zone = zone.member(&name);
             let before = self.descent.end();
@@ -171,8 +170,8 @@ impl<'r, 'a> RedactWalk<'r, 'a> {
         states: Range<usize>,
     ) -> Result<(), JsonFault> {
         self.cursor.open()?;
-        let (mut first, mut index) = (true, 0);
-        while self.cursor.next_element(&mut first)? {
+        let mut index = 0;
+        while self.cursor.next_item()? {
             let before = self.descent.end();
             let reached = self.descend(states.clone(), ChildPosition::Index(index)) || all;
             self.labels.push(PathLabel::Index(index));

@@ -1,6 +1,6 @@
 //! The optional members of a tape line.
 
-use tapegate_core::json::{Cursor, JsonFault};
+use tapegate_core::json::{JsonFault, whole_object};
 
 /// Members in file order, with decoded keys and raw values.
 pub(super) struct OrderedMembers(pub(super) Vec<(String, Vec<u8>)>);
@@ -14,15 +14,8 @@ impl OrderedMembers {
 
     /// Parses the members of an object.
     pub(super) fn read_object(text: &[u8]) -> Result<Self, JsonFault> {
-        let mut members = Vec::new();
-        let mut cursor = Cursor::new(text)?;
-        let mut first = true;
-        cursor.open()?;
-        while let Some(key) = cursor.key(&mut first)? {
-            members.push((key.decode().into_owned(), cursor.value()?.to_vec()));
-        }
-        cursor.expect_end()?;
-        Ok(Self(members))
+        let members = whole_object(text)?.into_iter();
+        Ok(Self(members.map(|(key, value)| (key.decode().into_owned(), value.to_vec())).collect()))
     }
 
     /// The value of the first member with this name.

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use tapegate_core::hex;
 use tapegate_core::json::write_str;
 
 const OPEN: &str = "[REDACTED:";
@@ -36,12 +37,12 @@ impl RedactionKey {
 
     /// An id for the key that reveals nothing about it.
     pub fn id(&self) -> String {
-        hex(&self.hash(b"key id").as_bytes()[..8])
+        hex::encode(&self.hash(b"key id").as_bytes()[..8])
     }
 
     /// The key in hex, if it may be stored on the tape.
     pub(super) fn hex_if_public(&self) -> Option<String> {
-        self.on_tape.then(|| hex(&self.bytes))
+        self.on_tape.then(|| hex::encode(&self.bytes))
     }
 
     /// Parses what [`RedactionKey::hex_if_public`] wrote.
@@ -86,7 +87,7 @@ impl fmt::Debug for RedactionKey {
 
 /// The placeholder for something with this hash.
 pub(super) fn placeholder(kind: &str, hash: &blake3::Hash) -> String {
-    format!("{OPEN}{kind}:{}]", hex(&hash.as_bytes()[..DIGITS / 2]))
+    format!("{OPEN}{kind}:{}]", hex::encode(&hash.as_bytes()[..DIGITS / 2]))
 }
 
 /// The number of placeholders in a text.
@@ -145,10 +146,6 @@ fn length(text: &str) -> Option<usize> {
         && digits.iter().all(hexadecimal)
         && rest.get(kind + 1 + DIGITS) == Some(&b']');
     whole.then_some(OPEN.len() + kind + DIGITS + 2)
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -39,8 +39,7 @@ fn value(
         JsonKind::Array => {
             hasher.update(b"a");
             cursor.open()?;
-            let mut first = true;
-            while cursor.next_element(&mut first)? {
+            while cursor.next_item()? {
                 hasher.update(value(key, cursor, depth + 1)?.as_bytes());
             }
         }
@@ -59,8 +58,7 @@ fn members(
 ) -> Result<Vec<MemberHash>, JsonFault> {
     let mut members = Vec::new();
     cursor.open()?;
-    let mut first = true;
-    while let Some(name) = cursor.key(&mut first)? {
+    while let Some(name) = cursor.next_key()? {
         let mut hasher = key.hasher();
         let name = *hasher.update(b"k").update(name.decode().as_bytes()).finalize().as_bytes();
         members.push((name, *value(key, cursor, depth + 1)?.as_bytes()));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, string, write_str};
+use tapegate_core::json::{JsonFault, string, whole_object, write_str};
 
 use super::{Acceptance, AcceptedPolicy, KnownPath};
 
@@ -94,14 +94,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<AcceptedPolicy, &'static str> {
 }
 
 fn members(text: &[u8]) -> Result<Vec<(String, &[u8])>, JsonFault> {
-    let mut cursor = Cursor::new(text)?;
-    let mut members = Vec::new();
-    if cursor.open()? == JsonKind::Object {
-        let mut first = true;
-        while let Some(key) = cursor.key(&mut first)? {
-            members.push((key.decode().into_owned(), cursor.value()?));
-        }
-    }
-    cursor.expect_end()?;
-    Ok(members)
+    let members = whole_object(text)?.into_iter();
+    Ok(members.map(|(key, value)| (key.decode().into_owned(), value)).collect())
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, string};
+use tapegate_core::json::{JsonFault, JsonStr, place_of, string, whole_object};
 
 /// Longer than any valid line; the rest of a longer one is skipped, not buffered.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -91,20 +91,11 @@ impl<R: BufRead> Iterator for LoggedEvents<R> {
 impl LoggedEvent {
     /// Parses a line, given without its line end.
     pub fn read(line: u64, text: &[u8]) -> Result<Self, JsonFault> {
-        let mut cursor = Cursor::new(text)?;
-        let mut members = Vec::new();
-        if cursor.kind()? != JsonKind::Object {
-            return Err(JsonFault { at: 0, what: "no object" });
-        }
-        cursor.open()?;
-        let mut first = true;
-        while let Some(key) = cursor.key(&mut first)? {
-            let key = key.decode().into_owned();
-            let value = cursor.value()?;
-            let end = cursor.position();
-            members.push(EventMember { key, start: end - value.len(), end });
-        }
-        cursor.expect_end()?;
+        let place = |(key, value): (JsonStr<'_>, &[u8])| {
+            let place = place_of(value, text)?;
+            Some(EventMember { key: key.decode().into_owned(), start: place.start, end: place.end })
+        };
+        let members = whole_object(text)?.into_iter().filter_map(place).collect();
         Ok(Self { line, text: text.to_vec(), members })
     }
 

@@ -1,6 +1,6 @@
 //! Ids of requests. They become file names, so only safe names are valid.
 
-use rustix::rand::{GetRandomFlags, getrandom};
+use crate::random;
 
 /// Letters and digits that are not easily confused.
 const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
@@ -9,11 +9,7 @@ const ID_CHARS_MAX: usize = 64;
 
 /// Creates a random id.
 pub fn new_id() -> std::io::Result<String> {
-    let mut dice = [0u8; LETTERS_IN_ID];
-    let mut filled = 0;
-    while filled < dice.len() {
-        filled += getrandom(&mut dice[filled..], GetRandomFlags::empty())?;
-    }
+    let dice: [u8; LETTERS_IN_ID] = random::bytes()?;
     // 32 divides 256, so every letter is equally likely.
     let letter = |byte: &u8| char::from(LETTERS[usize::from(byte % 32)]);
     Ok(std::iter::once("ap_".to_owned())

@@ -1,6 +1,8 @@
 //! Requests and decisions as JSON, one object per file. The keys are the names of the fields.
 
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, check, compact, string, write_str};
+use tapegate_core::json::{
+    JsonFault, JsonKind, check, compact, elements, string, whole_object, write_str,
+};
 
 use super::{ApprovalDecision, ApprovalOutcome, ApprovalRecord};
 
@@ -131,28 +133,14 @@ pub(super) fn read_decided(text: &[u8]) -> Option<DecisionFile> {
 
 /// The members of an object, with nothing after it.
 fn members(text: &[u8]) -> Result<Vec<(String, &[u8])>, JsonFault> {
-    let mut cursor = Cursor::new(text)?;
-    let mut members = Vec::new();
-    if cursor.open()? == JsonKind::Object {
-        let mut first = true;
-        while let Some(key) = cursor.key(&mut first)? {
-            members.push((key.decode().into_owned(), cursor.value()?));
-        }
-    }
-    cursor.expect_end()?;
-    Ok(members)
+    let members = whole_object(text)?.into_iter();
+    Ok(members.map(|(key, value)| (key.decode().into_owned(), value)).collect())
 }
 
 /// The strings of a list that contains nothing else.
 fn texts(raw: &[u8]) -> Option<Vec<String>> {
-    let mut cursor = Cursor::new(raw).ok()?;
-    let mut texts = Vec::new();
-    let mut first = true;
-    (cursor.open().ok()? == JsonKind::Array).then_some(())?;
-    while cursor.next_element(&mut first).ok()? {
-        texts.push(cursor.string().ok()?.decode().into_owned());
-    }
-    Some(texts)
+    (JsonKind::of(raw).ok()? == JsonKind::Array).then_some(())?;
+    elements(raw).map(|text| Some(string(text.ok()?)?.into_owned())).collect()
 }
 
 /// An object that is being written.

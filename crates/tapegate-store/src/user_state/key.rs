@@ -4,10 +4,10 @@ use std::fmt;
 use std::io::{self, Read};
 
 use rustix::fs::OFlags;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{PrivacyFault, UserStateError, privacy};
 use crate::private_folder::FolderHandle;
+use crate::random;
 use crate::temporary_file::{self, TemporaryFile};
 
 /// The length of a key.
@@ -86,8 +86,7 @@ fn load(folder: &FolderHandle) -> Result<Option<ProjectKey>, UserStateError> {
 /// Creates the key under a temporary name and links it to its own, so that it appears complete and
 /// only the first of several processes succeeds.
 fn create(folder: &FolderHandle) -> io::Result<()> {
-    let mut bytes = [0; KEY_BYTES];
-    fill_random(&mut bytes)?;
+    let bytes: [u8; KEY_BYTES] = random::bytes()?;
     let mut temporary = TemporaryFile::in_folder(folder, KEY)?;
     temporary.write(&bytes)?;
     temporary.file.sync_all()?;
@@ -99,14 +98,6 @@ fn create(folder: &FolderHandle) -> io::Result<()> {
 fn is_of_earlier_version(name: &[u8]) -> bool {
     let digits = name.strip_prefix(b".key-");
     digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
-}
-
-fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
-    let mut filled = 0;
-    while filled < bytes.len() {
-        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
-    }
-    Ok(())
 }
 
 fn refuse(folder: &FolderHandle, reason: &str) -> UserStateError {

@@ -16,8 +16,7 @@ fn find(line: &[u8]) -> Option<bool> {
         return None;
     }
     cursor.open().ok()?;
-    let mut first = true;
-    while let Some(key) = cursor.key(&mut first).ok()? {
+    while let Some(key) = cursor.next_key().ok()? {
         match &*key.bytes() {
             b"id" | b"result" | b"error" => return Some(false),
             b"method" => return Some(cursor.value().ok()?.starts_with(b"\"notifications/")),

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use tapegate_core::frame::{Frame, FrameBody, MessageKind};
+use tapegate_core::frame::{Frame, FrameBody, MessageKind, own_error_data};
 use tapegate_core::json;
 
 /// How much of the output that is not a message is quoted.
@@ -65,7 +65,7 @@ impl McpDetector {
             _ => return self.note_non_message(line),
         };
         // An error of the bridge does not show that a server is there.
-        match is_message.error.filter(|error| is_own_error(error)) {
+        match is_message.error.filter(|error| own_error_data(error).is_some()) {
             Some(error) => {
                 let message = json::member(error, "message").and_then(json::string);
                 self.refusal = self.refusal.take().or(message.map(Cow::into_owned));
@@ -111,12 +111,6 @@ impl McpDetector {
             self.noise = Some(text);
         }
     }
-}
-
-/// Whether an error is one that we give in place of a server's answer.
-fn is_own_error(error: &[u8]) -> bool {
-    let by = json::member(error, "data").and_then(|data| json::member(data, "by"));
-    by == Some(b"\"tapegate\"")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, compact};
+use tapegate_core::json::{JsonFault, JsonKind, compact, members};
 use tapegate_core::time::{SubSecond, write_rfc3339};
 use tapegate_policy::approval_channel::is_call_id;
 use tapegate_store::approvals::{ApprovalEntry, ApprovalOutcome, ApprovalRecord};
@@ -320,14 +320,10 @@ fn has_more(request: &ApprovalRecord) -> bool {
 
 /// Whether a text is an object whose members are all `usual`.
 fn has_only(object: &[u8], usual: &dyn Fn(&str, &[u8]) -> bool) -> Result<bool, JsonFault> {
-    let mut cursor = Cursor::new(object)?;
-    if cursor.kind()? != JsonKind::Object {
-        return Ok(false);
-    }
-    cursor.open()?;
-    let (mut first, mut only) = (true, true);
-    while let Some(key) = cursor.key(&mut first)? {
-        only &= usual(&key.decode(), cursor.value()?);
+    let mut only = JsonKind::of(object)? == JsonKind::Object;
+    for member in members(object) {
+        let (key, value) = member?;
+        only &= usual(&key.decode(), value);
     }
     Ok(only)
 }

@@ -1,7 +1,7 @@
 //! Writes JSON member by member.
 
 use tapegate_core::json::diff::{JsonDifferences, ValueChange};
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, compact, write_str};
+use tapegate_core::json::{compact, write_str};
 
 use super::json_sanitizer::sanitize_json;
 
@@ -141,21 +141,8 @@ pub(crate) fn quoted(text: &str) -> Vec<u8> {
 
 /// The elements of an array as written; empty for anything else.
 pub(crate) fn elements(array: &[u8]) -> Vec<&[u8]> {
-    fn collect<'a>(array: &'a [u8], found: &mut Vec<&'a [u8]>) -> Result<(), JsonFault> {
-        let mut cursor = Cursor::new(array)?;
-        if cursor.open()? != JsonKind::Array {
-            return Ok(());
-        }
-        let mut first = true;
-        while cursor.next_element(&mut first)? {
-            found.push(cursor.value()?);
-        }
-        Ok(())
-    }
-    let mut found = Vec::new();
     // A truncated file is not a report; its reader will notice.
-    collect(array, &mut found).unwrap_or_default();
-    found
+    tapegate_core::json::elements(array).flatten().collect()
 }
 
 /// The differences as facts of a case: keys with JSON values.

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::hex;
 use tapegate_core::json::compact;
 use tapegate_core::time::read_rfc3339;
 use tapegate_store::activity::LoggedEvent;
@@ -159,8 +160,7 @@ fn metadata(json: &mut JsonWriter, logged: &LoggedEvent) {
         ] {
             logged.str(ours).iter().for_each(|text| json.text(key, text));
         }
-        let uid: String = logged.uid().iter().map(|byte| format!("{byte:02x}")).collect();
-        json.text("uid", &uid);
+        json.text("uid", &hex::encode(&logged.uid()));
         logged.number("seq").iter().for_each(|seq| json.number("sequence", *seq));
     });
 }

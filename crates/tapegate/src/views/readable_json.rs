@@ -3,7 +3,7 @@
 //! Every line of a text follows a bar, so that none can be mistaken for our own output, and only
 //! visible characters reach the terminal.
 
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr, children};
 
 use super::visible_text;
 
@@ -57,17 +57,13 @@ fn write(
             format!("{indent}  ")
         }
     };
-    let mut first = true;
-    cursor.open()?;
-    if kind == JsonKind::Object {
-        while let Some(key) = cursor.key(&mut first)? {
-            let label = format!("{}: ", visible_text::inline(&key.decode(), CHARS_MAX));
-            write(cursor.value()?, &inner, &label, depth + 1, out)?;
-        }
-    } else {
-        while cursor.next_element(&mut first)? {
-            write(cursor.value()?, &inner, "- ", depth + 1, out)?;
-        }
+    for child in children(raw) {
+        let (key, value) = child?;
+        let label = match key {
+            Some(key) => format!("{}: ", visible_text::inline(&key.decode(), CHARS_MAX)),
+            None => "- ".to_owned(),
+        };
+        write(value, &inner, &label, depth + 1, out)?;
     }
     Ok(())
 }

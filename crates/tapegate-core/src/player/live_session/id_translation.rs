@@ -2,7 +2,7 @@
 
 use super::{LiveSession, NAMES_MAX};
 use crate::frame::same_id;
-use crate::pending::IdKey;
+use crate::pending::{IdKey, new_own_id};
 
 impl LiveSession {
     /// The scene and recorded request that an answer of the client belongs to, if any.
@@ -32,13 +32,10 @@ impl LiveSession {
 
     /// An id that is not in use in the session.
     pub(in crate::player) fn fresh_id(&mut self) -> Vec<u8> {
-        loop {
-            self.names_made += 1;
-            let name = format!("\"tapegate-{}\"", self.names_made).into_bytes();
-            if !self.is_in_use(&IdKey::new(&name)) {
-                return name;
-            }
-        }
+        let Self { names_made, client_requests, passthrough, .. } = self;
+        new_own_id(names_made, |id| {
+            client_requests.contains_key(id) || passthrough.has_client_request(id)
+        })
     }
 
     pub(in crate::player) fn is_in_use(&self, id: &IdKey) -> bool {

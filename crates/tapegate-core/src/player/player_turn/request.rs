@@ -11,7 +11,7 @@ use super::super::tape_run::TapeRun;
 use super::super::{DivergenceReason, OnUnmatched, PlayContext};
 use super::{CODE_NO_METHOD, PlayerTurn};
 use crate::actor::ActorAction;
-use crate::frame::{Envelope, Frame, error_reply};
+use crate::frame::{Envelope, Frame, error_reply, own_data};
 use crate::json;
 use crate::signature::Signature;
 use crate::tape::Provenance;
@@ -257,10 +257,14 @@ impl PlayerTurn<'_, '_> {
         self.live.queue.shorten_waits();
         let method = envelope.method.map(|method| method.decode()).unwrap_or_default();
         let mode = self.context.options.mode.as_str();
-        let mut data = b"{\"by\":\"tapegate\",\"method\":".to_vec();
-        json::write_str(&mut data, &method);
+        let mut quoted = Vec::new();
+        json::write_str(&mut quoted, &method);
         let number = nearest.map_or("null".to_owned(), |number| number.to_string());
-        data.extend(format!(",\"mode\":\"{mode}\",\"nearest\":{number}}}").bytes());
+        let data = own_data(&[
+            ("method", &quoted),
+            ("mode", format!("\"{mode}\"").as_bytes()),
+            ("nearest", number.as_bytes()),
+        ]);
         let name = request_subject(request.envelope)
             .map(|name| format!(" {}", name.decode()))
             .unwrap_or_default();
@@ -272,7 +276,6 @@ impl PlayerTurn<'_, '_> {
         };
         let cause_text = difference.unwrap_or_else(|| reason.as_str().to_owned());
         let message = format!("no recorded answer for {method}{name} ({cause_text})");
-        let data = String::from_utf8_lossy(&data);
         let answer = error_reply(envelope.id.unwrap_or(b"null"), CODE_UNMATCHED, &message, &data);
         self.live.send_answer((answer, Provenance::OWN), batch, self.act);
         // The error is sent first, so that the client learns why the replay ends.

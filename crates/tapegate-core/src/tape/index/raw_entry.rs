@@ -7,8 +7,7 @@ use super::packed_entry::ChainedRequest;
 use crate::frame::{Envelope, Frame, MessageKind};
 use crate::side::Side;
 use crate::signature::{HashedKey, Signature, Signer};
-use crate::tape::line::{EntryTime, MessageLine};
-use crate::time::read_rfc3339;
+use crate::tape::line::MessageLine;
 
 /// A message as described by its line. Positions are relative to the start of its chunk of the
 /// tape.
@@ -117,10 +116,7 @@ impl RawEntry {
         let text = frame.bytes();
         let mut raw_entry = Self {
             seq: message.seq,
-            wall_us: match message.ts {
-                EntryTime::At(wall_us) => Some(wall_us),
-                EntryTime::Text(text) => read_rfc3339(text),
-            },
+            wall_us: message.ts.micros(),
             // The client gets one line, so such a text is compacted when it is played.
             spread: memchr::memchr2(b'\n', b'\r', text).is_some(),
             ours: message.ours,

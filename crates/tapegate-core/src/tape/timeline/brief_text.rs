@@ -20,7 +20,7 @@ pub(super) fn arguments(envelope: &Envelope<'_>, chars_max: usize) -> String {
 
 /// A short text for a result, depending on the method.
 pub(super) fn result(method: &str, result: &[u8], chars_max: usize) -> String {
-    let members = members(result);
+    let members: Vec<_> = json::members(result).flatten().collect();
     let member =
         |name: &str| members.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| *value);
     let list = |name: &str| member(name).filter(|list| list.starts_with(b"["));
@@ -43,7 +43,7 @@ pub(super) fn result(method: &str, result: &[u8], chars_max: usize) -> String {
         return truncate(&parts.join(" "), chars_max);
     }
     if let Some(messages) = list("messages") {
-        let count = items(messages).len();
+        let count = json::elements(messages).flatten().count();
         return truncate(&format!("{count} message{}", plural(count)), chars_max);
     }
     value(result, chars_max)
@@ -76,44 +76,10 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// The members of an object, in order.
-fn members(object: &[u8]) -> Vec<(JsonStr<'_>, &[u8])> {
-    let mut members = Vec::new();
-    let mut read = || -> Result<(), JsonFault> {
-        let mut cursor = Cursor::new(object)?;
-        let mut first = true;
-        if cursor.open()? == JsonKind::Object {
-            while let Some(key) = cursor.key(&mut first)? {
-                members.push((key, cursor.value()?));
-            }
-        }
-        Ok(())
-    };
-    // The text was validated when the frame was read; other values have no members.
-    read().unwrap_or_default();
-    members
-}
-
-fn items(array: &[u8]) -> Vec<&[u8]> {
-    let mut items = Vec::new();
-    let mut read = || -> Result<(), JsonFault> {
-        let mut cursor = Cursor::new(array)?;
-        let mut first = true;
-        if cursor.open()? == JsonKind::Array {
-            while cursor.next_element(&mut first)? {
-                items.push(cursor.value()?);
-            }
-        }
-        Ok(())
-    };
-    read().unwrap_or_default();
-    items
-}
-
 /// The methods of the requests that a server asks the client to answer.
 fn input_methods(input_requests: &[u8]) -> String {
-    let methods: Vec<_> = members(input_requests)
-        .into_iter()
+    let methods: Vec<_> = json::members(input_requests)
+        .flatten()
         .filter_map(|(_, request)| json::member(request, "method").and_then(json::string))
         .collect();
     methods.join(", ")
@@ -121,7 +87,7 @@ fn input_methods(input_requests: &[u8]) -> String {
 
 /// The number of items, and their names.
 fn count_and_names(key: &str, list: &[u8], chars_max: usize) -> String {
-    let items = items(list);
+    let items: Vec<_> = json::elements(list).flatten().collect();
     let word = match key {
         "resourceTemplates" => "resource template",
         key => key.trim_end_matches('s'),
@@ -142,7 +108,7 @@ fn count_and_names(key: &str, list: &[u8], chars_max: usize) -> String {
 
 /// The content from a tool or a resource: its texts, and other parts by type.
 fn contents(list: &[u8], structured: Option<&[u8]>, chars_max: usize) -> String {
-    let items = items(list);
+    let items: Vec<_> = json::elements(list).flatten().collect();
     let mut out = String::new();
     for item in &items {
         if out.len() > chars_max * 4 {
@@ -241,7 +207,7 @@ impl BriefText {
         }
         let is_told =
             |key: &JsonStr<'_>| TOLD.iter().any(|name| key.is(name)) && is_shown(key, envelope);
-        let mut members = members(params);
+        let mut members: Vec<_> = json::members(params).flatten().collect();
         members.retain(|(key, _)| !is_told(key));
         match &members[..] {
             [] => Ok(()),

@@ -1,6 +1,6 @@
 //! Adds the messages of a tape to a timeline.
 
-use super::super::line::{BadFrame, EntryTime, MessageLine};
+use super::super::line::{BadFrame, MessageLine};
 use super::open_calls::{CancelPoint, OpenCall, ParentRequest, RequestKey};
 use super::{
     AnswerOutcome, CallAnswer, CallInfo, LineMarks, RequestState, RowKind, Timeline, TimelineRow,
@@ -10,7 +10,6 @@ use crate::frame::{Envelope, Frame, FrameBody, MessageKind, elements};
 use crate::json;
 use crate::pending::IdKey;
 use crate::side::Side;
-use crate::time::read_rfc3339;
 
 /// How much of a frame that is not a message is read.
 const ANOMALY_BYTES_MAX: usize = 4096;
@@ -27,10 +26,7 @@ struct RowContext<'m> {
 impl Timeline {
     pub(super) fn message(&mut self, line: u64, message: &MessageLine<'_>) {
         let frame = Frame::read_without_gate_details(&message.msg);
-        let at_us = match message.ts {
-            EntryTime::At(at_us) => Some(at_us),
-            EntryTime::Text(text) => read_rfc3339(text),
-        };
+        let at_us = message.ts.micros();
         let session = session_name(message.session.as_deref());
         let mut seen = RowContext { line, message, at_us, session, batch: message.batch };
         match frame.body() {
@@ -229,12 +225,8 @@ impl Timeline {
             text: brief_text::truncate(&text, self.options.chars_max),
             bytes_total: bad.bytes_total.unwrap_or(bad.raw.len() as u64),
         };
-        let at_us = match bad.ts {
-            EntryTime::At(at_us) => Some(at_us),
-            EntryTime::Text(text) => read_rfc3339(text),
-        };
         self.push(TimelineRow {
-            at_us,
+            at_us: bad.ts.micros(),
             from: bad.from,
             session: session_name(bad.session.as_deref()),
             bytes: bad.raw.len() as u64,

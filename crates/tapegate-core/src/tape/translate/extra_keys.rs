@@ -10,19 +10,9 @@ pub(super) struct ExtraKeys {
 impl ExtraKeys {
     pub(super) fn of(extra: &[u8]) -> Self {
         let whole = object(extra);
-        let mut members = Vec::new();
-        let mut read = || -> Result<(), json::JsonFault> {
-            let mut cursor = json::Cursor::new(&whole)?;
-            cursor.open()?;
-            let mut first = true;
-            while let Some(key) = cursor.key(&mut first)? {
-                members.push((key.raw.to_vec(), cursor.value()?.to_vec()));
-            }
-            Ok(())
-        };
         // It was read as part of a line, so it is JSON.
-        read().unwrap_or_default();
-        Self { members }
+        let members = json::members(&whole).flatten();
+        Self { members: members.map(|(key, value)| (key.raw.to_vec(), value.to_vec())).collect() }
     }
 
     pub(super) fn take(&mut self, key: &str) -> Option<Vec<u8>> {

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::extra_keys::{ExtraKeys, number, object};
-use super::tape_times::micros;
 use super::{AsideLine, CONVERTED, Translator};
 use crate::frame::{self, Frame};
 use crate::json;
@@ -75,7 +74,7 @@ impl Translator<'_> {
             let before = json::member(&whole, "before").and_then(number);
             let is_due = match before {
                 Some(before) => before <= seq,
-                None => bad.precedes(micros(message.ts), Some(seq)),
+                None => bad.precedes(message.ts.micros(), Some(seq)),
             };
             if !is_due {
                 self.ahead = Some(text);

@@ -6,7 +6,6 @@ use super::super::line::{EntryTime, MessageLine};
 use crate::frame::{Frame, MessageKind};
 use crate::pending::IdKey;
 use crate::side::Side;
-use crate::time::read_rfc3339;
 
 /// The times of open requests, and of the start and end of the tape.
 #[derive(Default)]
@@ -18,7 +17,7 @@ pub(super) struct TapeTimes {
 
 impl TapeTimes {
     pub(super) fn note(&mut self, ts: EntryTime<'_>) -> Option<i64> {
-        let at_us = micros(ts)?;
+        let at_us = ts.micros()?;
         self.first_us.get_or_insert(at_us);
         self.last_us = self.last_us.max(Some(at_us));
         Some(at_us)
@@ -47,12 +46,5 @@ impl TapeTimes {
             }
             _ => None,
         }
-    }
-}
-
-pub(super) fn micros(ts: EntryTime<'_>) -> Option<i64> {
-    match ts {
-        EntryTime::At(wall_us) => Some(wall_us),
-        EntryTime::Text(text) => read_rfc3339(text),
     }
 }

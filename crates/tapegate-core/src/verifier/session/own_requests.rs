@@ -1,10 +1,11 @@
 //! Requests that are not on the tape, and the ids of all requests.
 
+use std::borrow::Cow;
 use std::io;
 
 use crate::frame::{Frame, MessageKind};
-use crate::json::{Cursor, JsonFault, member, write_str};
-use crate::pending::IdKey;
+use crate::json::{JsonStr, map_members, member, write_str};
+use crate::pending::{IdKey, new_own_id};
 use crate::side::Side;
 
 use super::super::finding::VerifyNoteKind;
@@ -141,13 +142,7 @@ impl VerifySession {
     }
 
     pub(super) fn new_id(&mut self) -> Vec<u8> {
-        loop {
-            self.ids += 1;
-            let id = format!("\"tapegate-{}\"", self.ids).into_bytes();
-            if !self.waiting.contains_key(&IdKey::new(&id)) {
-                return id;
-            }
-        }
+        new_own_id(&mut self.ids, |id| self.waiting.contains_key(id))
     }
 
     /// Whether an earlier request used the progress token, so that late progress could be confused.
@@ -183,23 +178,8 @@ pub(super) fn has_initialize(
 
 /// The `_meta` of params without the progress token, for a request of our own.
 pub(super) fn own_meta(params: &[u8]) -> Option<Vec<u8>> {
-    let meta = member(params, "_meta")?;
-    without_member(meta, "progressToken").ok()
-}
-
-/// The object `text` without the member `name`.
-fn without_member(text: &[u8], name: &str) -> Result<Vec<u8>, JsonFault> {
-    let mut cursor = Cursor::new(text)?;
-    let (mut out, mut first) = (vec![b'{'], true);
-    cursor.open()?;
-    while let Some(key) = cursor.key(&mut first)? {
-        let value = cursor.value()?;
-        if key.is(name) {
-            continue;
-        }
-        out.extend((out.len() > 1).then_some(b','));
-        out.extend([b"\"", key.raw, b"\":", value].concat());
-    }
-    out.push(b'}');
-    Ok(out)
+    let meta = member(params, "_meta").filter(|meta| meta.starts_with(b"{"))?;
+    let kept =
+        |key: JsonStr<'_>, value| Ok((!key.is("progressToken")).then_some(Cow::Borrowed(value)));
+    map_members(meta, kept).ok()
 }

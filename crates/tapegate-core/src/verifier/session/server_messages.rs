@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::frame::{Envelope, Frame, error_reply};
+use crate::frame::{Envelope, Frame, own_error};
 use crate::json::JsonEdits;
 use crate::tape::index::NONE;
 
@@ -67,7 +67,7 @@ impl VerifySession {
             QuestionMatch::Withheld => context.report.note(about.clone(), VerifyNoteKind::Withheld),
         }
         let message = format!("{} has no recorded answer here", about.method);
-        context.send_line(&error_reply(id, CODE_UNKNOWN_METHOD, &message, "{\"by\":\"tapegate\"}"));
+        context.send_line(&own_error(id, CODE_UNKNOWN_METHOD, &message));
         Ok(())
     }
 
@@ -90,7 +90,7 @@ impl VerifySession {
         // An answer can be crafted, too: other readers may take it for a request.
         if context.calls < CallSelection::All && is_ambiguous(&text, None) {
             let message = "the recorded answer is ambiguous";
-            let reply = error_reply(id, CODE_REFUSED, message, "{\"by\":\"tapegate\"}");
+            let reply = own_error(id, CODE_REFUSED, message);
             context.report.skip(about, SkipReason::Doubtful);
             context.send_line(&reply);
             return Ok(());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tapegate_core::json::{Cursor, JsonKind, member, string};
+use tapegate_core::json::{member, members, string};
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::Spot;
 use tapegate_yaml::shape::nearest_name;
@@ -123,13 +123,11 @@ fn is_array(property: &[u8]) -> bool {
 
 /// The properties of a schema; `None` if it does not list them all.
 fn properties(schema: &[u8]) -> Option<Vec<(String, &[u8])>> {
-    let mut cursor = Cursor::new(member(schema, "properties")?).ok()?;
-    if cursor.open().ok()? != JsonKind::Object {
+    let properties = member(schema, "properties")?;
+    if !properties.starts_with(b"{") {
         return None;
     }
-    let (mut first, mut found) = (true, Vec::new());
-    while let Some(key) = cursor.key(&mut first).ok()? {
-        found.push((key.decode().into_owned(), cursor.value().ok()?));
-    }
-    Some(found)
+    let decoded = members(properties)
+        .map(|member| member.map(|(key, value)| (key.decode().into_owned(), value)));
+    decoded.collect::<Result<_, _>>().ok()
 }

@@ -7,7 +7,6 @@ use tapegate_scenario::behavior;
 use tapegate_scenario::finding::{Finding, Severity};
 use tapegate_scenario::load::{self, LoadOptions, ScenarioFileKind};
 use tapegate_scenario::model::{Delivery, LogOutput, Scenario};
-use tapegate_scenario::node::Spot;
 
 use super::args::Args;
 use super::{dangerous_features, library};
