@@ -1,11 +1,11 @@
 //! Decides about messages on behalf of shims and other clients.
 
 use http::StatusCode;
+use tapegate_core::activity::{ActivityEvent, ActivityKind};
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::write_str;
 use tapegate_policy::decide::{ApprovalScope, DecisionOutcome, PolicyPrincipal};
 use tapegate_policy::model::Profile;
-use tapegate_store::activity::ActivityEvent;
 use tapegate_store::approvals::ApprovalRecord;
 
 use super::Hub;
@@ -145,7 +145,7 @@ impl Hub {
             Ok(OpenedTask::Task { id, timeout_ms, forward_on_timeout, poll_interval_ms }) => {
                 let name = "thoughtgate_tasks_created_total";
                 self.metrics.borrow_mut().count(name, &["approval"]);
-                (event.kind, event.approval_id) = ("approval", Some(id.clone().into()));
+                (event.kind, event.approval_id) = (ActivityKind::Approval, Some(id.clone().into()));
                 let mut extra = b"\"workflow\":".to_vec();
                 write_str(&mut extra, &workflow);
                 extra.extend_from_slice(format!(",\"timeout_ms\":{timeout_ms}").as_bytes());
@@ -158,7 +158,7 @@ impl Hub {
             Ok(OpenedTask::Before { id, by }) => {
                 answer.decision = GovernanceDecision::Forward;
                 answer.reason = Some(format!("already approved by {by}"));
-                (event.kind, event.approval_id) = ("approval", Some(id.clone().into()));
+                (event.kind, event.approval_id) = (ActivityKind::Approval, Some(id.clone().into()));
                 (event.decided_by, event.forwarded) = (Some(by.into()), Some(true));
                 event.governance_decision = Some(LoggedDecision::Forward);
                 answer.task_id = Some(id);

@@ -64,7 +64,7 @@ impl ShimInfo {
             (("thoughtgate_stdio_framing_errors_total", labels), it.count)
         });
         let decisions = counters.decisions.iter().map(|it| {
-            let profile = tapegate_policy::model::Profile::from(it.profile).name().to_owned();
+            let profile = tapegate_policy::model::Profile::from(it.profile).as_str().to_owned();
             let labels = [it.decision.clone(), profile];
             (("thoughtgate_stdio_governance_decisions_total", labels), it.count)
         });
