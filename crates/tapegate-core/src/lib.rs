@@ -3,6 +3,8 @@
 //! The wire passes in bytes and times; this crate decides what they are, what is recorded and what
 //! may be sent. It never reads a clock, a file or the environment.
 
+/// An event of the activity log.
+pub mod activity;
 /// In-process servers.
 pub mod actor;
 /// Aligns two sequences.
@@ -41,3 +43,5 @@ pub mod tape;
 pub mod time;
 /// A tape in the role of the client.
 pub mod verifier;
+/// Enums whose variants are words in logs and messages.
+pub mod words;

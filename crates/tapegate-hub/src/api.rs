@@ -9,7 +9,7 @@ mod id;
 mod shim;
 mod task;
 
-pub use event::{EventLine, EventsAnswer, EventsRequest, UnknownWord};
+pub use event::{EventsAnswer, EventsRequest, UploadedEvent, upload_object};
 pub use id::JsonRpcId;
 pub use shim::{
     Counters, DecisionCount, FramingCount, HeartbeatRequest, HeartbeatResponse, HubPush,
@@ -235,6 +235,15 @@ impl From<Side> for StreamDirection {
         match sender {
             Side::Client => Self::AgentToServer,
             Side::Server => Self::ServerToAgent,
+        }
+    }
+}
+
+impl From<StreamDirection> for Side {
+    fn from(direction: StreamDirection) -> Self {
+        match direction {
+            StreamDirection::AgentToServer => Self::Client,
+            StreamDirection::ServerToAgent => Self::Server,
         }
     }
 }

@@ -27,6 +27,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use tapegate_core::activity::{ActivityKind, EventLevel};
 use tapegate_policy::model::Profile;
 use tapegate_store::activity::{ActivityError, ShippedPositions};
 use tapegate_store::approvals::ApprovalError;
@@ -184,8 +185,12 @@ impl Hub {
         hub.journal.apply_policy(hub.active_policy().policy.as_deref(), &hub.tasks.key);
         hub.load_existing_tasks();
         hub.update_exporter();
-        hub.log("info", "hub", "started");
-        hub.report_load("success", "info", &format!("policy {}", hub.active_policy().name()));
+        hub.log(EventLevel::Info, ActivityKind::Hub, "started");
+        hub.report_load(
+            "success",
+            EventLevel::Info,
+            &format!("policy {}", hub.active_policy().name()),
+        );
         let took = hub.clock.now().mono_ns as f64 / 1e9;
         hub.metrics.borrow_mut().set(MetricName::StartupDurationSeconds, &[], took);
         Ok(Rc::new(hub))
@@ -231,7 +236,7 @@ impl Hub {
         }
         let open = self.tasks.pending_count() as u64;
         self.metrics.borrow_mut().add(MetricName::ApprovalsCancelledShutdown, &[], open);
-        self.log("info", "hub", "ended");
+        self.log(EventLevel::Info, ActivityKind::Hub, "ended");
     }
 
     /// Waits until no shim is left.

@@ -13,6 +13,7 @@ mod steps;
 
 use std::sync::Arc;
 
+pub use tapegate_core::activity::GateName;
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::side::Side;
 
@@ -62,21 +63,6 @@ pub struct PolicyPrincipal {
     pub roles: Vec<String>,
     /// The agent, as it introduced itself.
     pub client: Option<String>,
-}
-
-/// The gate that made a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum GateName {
-    /// The form of the message.
-    Framing,
-    /// Which items are visible at all.
-    Visibility,
-    /// The rules.
-    Governance,
-    /// Cedar.
-    Policy,
-    /// Human approval.
-    Approval,
 }
 
 /// What to do with a call.
@@ -273,28 +259,5 @@ impl Decision {
     pub fn is_auto_approved(&self) -> bool {
         matches!(self.strict, DecisionOutcome::Hold { .. })
             && self.outcome == DecisionOutcome::Forward
-    }
-}
-
-impl GateName {
-    /// Its name on the wire and in logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Framing => "framing",
-            Self::Visibility => "visibility",
-            Self::Governance => "governance",
-            Self::Policy => "policy",
-            Self::Approval => "approval",
-        }
-    }
-
-    /// The name in text for people, as in the documentation. Logs and messages use
-    /// [`name`](Self::name), which other programs read.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Governance => "rules",
-            Self::Policy => "cedar",
-            _ => self.name(),
-        }
     }
 }

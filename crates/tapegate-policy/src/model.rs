@@ -16,8 +16,9 @@ use crate::glob::Glob;
 use crate::own_files::OwnFiles;
 use crate::pins::{HintTest, PinLock};
 use crate::predicate::ArgumentTest;
+pub use profiles::ProfileOverrides;
 pub(crate) use profiles::ProfileSettings;
-pub use profiles::{Profile, ProfileOverrides};
+pub use tapegate_core::activity::Profile;
 
 /// A policy.
 #[derive(Debug)]

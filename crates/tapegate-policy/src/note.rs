@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel};
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::gate::{HoldEnd, HoldId};
+use tapegate_core::json;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tapegate_core::time::Timestamp;
 
-use crate::decide::GateName;
 use crate::gated_requests::OfferKind;
 use crate::inspect::MessageFault;
-use crate::model::Profile;
 
 /// How much of an id or a name goes into a note: more than the log stores, because secrets must be
 /// redacted before truncating.
@@ -41,79 +41,44 @@ pub trait NoteSink: Send {
 /// Every call creates a note, and most are dropped as soon as they are written, so it borrows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note<'a> {
-    /// When the message came.
-    pub at: Timestamp,
-    /// Its session and HTTP exchange.
+    /// The event to log. Its receiver adds what only the session knows, masks the texts, and adds
+    /// the members of [`Note::kind`].
+    pub event: ActivityEvent<'a>,
+    /// The session and HTTP exchange of the message.
     pub lane: Lane,
-    /// Who sent it.
-    pub from: Side,
-    /// Its number on the tape, if it has one.
-    pub n: Option<u64>,
     /// What happened.
     pub kind: NoteKind,
-    /// Its method.
-    pub method: Option<Cow<'a, str>>,
-    /// The name of the tool or prompt, or the URI.
-    pub name: Option<Cow<'a, str>>,
-    /// Its id as written.
-    pub id: Option<Cow<'a, str>>,
-    /// What was decided.
-    pub decision: LoggedDecision,
-    /// The gate that decided.
-    pub gate: Option<GateName>,
-    /// The rule that matched.
-    pub rule: Option<Cow<'a, str>>,
-    /// The Cedar policies that decided.
-    pub policies: Cow<'a, [String]>,
-    /// The reason, as text.
-    pub reason: Option<Cow<'a, str>>,
-    /// The version of the active policy; `None` without a policy.
-    pub policy_version: Option<Cow<'a, str>>,
-    /// The active profile.
-    pub profile: Profile,
-    /// Whether the message was sent on.
-    pub forwarded: Option<bool>,
-    /// Whether approval was skipped because of the profile.
-    pub auto_approved: bool,
-    /// How long the decision took.
-    pub latency_ns: Option<u64>,
-    /// The caller.
-    pub principal: Option<Cow<'a, str>>,
-    /// The correlation id given to the caller.
-    pub correlation_id: Option<Cow<'a, str>>,
-    /// W3C trace context, as the caller sent it.
-    pub traceparent: Option<Cow<'a, str>>,
     /// The first bytes of a malformed message.
     pub raw: Option<Cow<'a, [u8]>>,
 }
 
 impl<'a> Note<'a> {
-    /// An otherwise empty note about a message.
+    /// An otherwise empty note about a message that was sent on.
     pub(crate) fn new(at: Timestamp, lane: Lane, from: Side) -> Self {
-        Self {
-            at,
-            lane,
-            from,
-            n: None,
-            kind: NoteKind::Decision,
-            method: None,
-            name: None,
-            id: None,
-            decision: LoggedDecision::Forward,
-            gate: None,
-            rule: None,
-            policies: Cow::Borrowed(&[]),
-            reason: None,
-            policy_version: None,
-            profile: Profile::default(),
-            forwarded: None,
-            auto_approved: false,
-            latency_ns: None,
-            principal: None,
-            correlation_id: None,
-            traceparent: None,
-            raw: None,
-        }
+        let event = ActivityEvent {
+            wall_us: at.wall_us,
+            direction: Some(from),
+            governance_decision: Some(LoggedDecision::Forward),
+            ..ActivityEvent::default()
+        };
+        Self { event, lane, kind: NoteKind::Decision, raw: None }
+    }
+
+    /// What was decided about the message.
+    pub fn decision(&self) -> LoggedDecision {
+        self.event.governance_decision.unwrap_or(LoggedDecision::Forward)
+    }
+
+    /// How much attention it needs.
+    pub(crate) fn level(&self) -> EventLevel {
+        let quiet = match &self.kind {
+            NoteKind::Decision | NoteKind::ServerRequest => {
+                self.decision() == LoggedDecision::Forward
+            }
+            NoteKind::Filter { .. } | NoteKind::Http => true,
+            _ => false,
+        };
+        if quiet { EventLevel::Info } else { EventLevel::Warn }
     }
 
     /// The part of a text that goes into a note.
@@ -127,39 +92,19 @@ impl<'a> Note<'a> {
         Some(Cow::Borrowed(&bytes[..bytes.len().min(RAW_BYTES_MAX)]))
     }
 
-    /// The part of a raw id that goes into a note.
+    /// The part of a raw id that goes into a note: text without its quotes.
     pub(crate) fn truncated_id(id: Option<&'a [u8]>) -> Option<Cow<'a, str>> {
         let id = id?;
-        Some(String::from_utf8_lossy(&id[..id.len().min(TEXT_BYTES_MAX)]))
+        let id = &id[..id.len().min(TEXT_BYTES_MAX)];
+        let text = id.starts_with(b"\"").then(|| json::string(id)).flatten();
+        Some(text.unwrap_or_else(|| String::from_utf8_lossy(id)))
     }
 
     /// The same note without borrowed data.
     pub fn into_owned(self) -> Note<'static> {
-        let owned = |text: Option<Cow<'a, str>>| text.map(|text| Cow::Owned(text.into_owned()));
-        Note {
-            method: owned(self.method),
-            name: owned(self.name),
-            id: owned(self.id),
-            rule: owned(self.rule),
-            policies: Cow::Owned(self.policies.into_owned()),
-            reason: owned(self.reason),
-            policy_version: owned(self.policy_version),
-            principal: owned(self.principal),
-            correlation_id: owned(self.correlation_id),
-            traceparent: owned(self.traceparent),
-            raw: self.raw.map(|raw| Cow::Owned(raw.into_owned())),
-            at: self.at,
-            lane: self.lane,
-            from: self.from,
-            n: self.n,
-            kind: self.kind,
-            decision: self.decision,
-            gate: self.gate,
-            profile: self.profile,
-            forwarded: self.forwarded,
-            auto_approved: self.auto_approved,
-            latency_ns: self.latency_ns,
-        }
+        let Self { event, lane, kind, raw } = self;
+        let raw = raw.map(|raw| Cow::Owned(raw.into_owned()));
+        Note { event: event.into_owned(), lane, kind, raw }
     }
 }
 
@@ -245,18 +190,18 @@ pub enum NoteKind {
 }
 
 impl NoteKind {
-    /// Its event name in the activity log.
-    pub fn name(&self) -> &'static str {
+    /// Its kind in the activity log.
+    pub fn event(&self) -> ActivityKind {
         match self {
-            Self::Decision | Self::ServerRequest => "decision",
-            Self::Http => "http",
-            Self::Framing { .. } | Self::Oversized { .. } => "framing",
-            Self::Filter { .. } => "filter",
-            Self::Drift { .. } => "drift",
-            Self::Redaction { .. } => "redaction",
-            Self::OrphanReply { .. } | Self::OrphanRequest { .. } => "orphan",
+            Self::Decision | Self::ServerRequest => ActivityKind::Decision,
+            Self::Http => ActivityKind::Http,
+            Self::Framing { .. } | Self::Oversized { .. } => ActivityKind::Framing,
+            Self::Filter { .. } => ActivityKind::Filter,
+            Self::Drift { .. } => ActivityKind::Drift,
+            Self::Redaction { .. } => ActivityKind::Redaction,
+            Self::OrphanReply { .. } | Self::OrphanRequest { .. } => ActivityKind::Orphan,
             Self::HoldOpened { .. } | Self::HoldApproved { .. } | Self::HoldEnded { .. } => {
-                "approval"
+                ActivityKind::Approval
             }
         }
     }

@@ -258,9 +258,9 @@ impl PolicyGate {
         }
     }
 
-    /// The time since `begun_ns`.
-    fn latency(&self, begun_ns: Option<u64>) -> Option<u64> {
-        begun_ns.map(|begun_ns| (self.effects.clock)().saturating_sub(begun_ns))
+    /// The microseconds since `begun_ns`, rounded up.
+    fn latency_us(&self, begun_ns: Option<u64>) -> Option<u64> {
+        begun_ns.map(|begun_ns| (self.effects.clock)().saturating_sub(begun_ns).div_ceil(1000))
     }
 }
 
@@ -279,10 +279,11 @@ impl GateEffects {
     /// Adds the policy, the profile and, if it has none, a correlation id to a note, and logs it.
     fn note<'n>(&'n mut self, active_policy: &'n ActivePolicy, note: &mut Note<'n>) {
         let Self { notes, ids, .. } = self;
-        note.policy_version =
+        (note.event.kind, note.event.level) = (note.kind.event(), note.level());
+        note.event.policy_version =
             active_policy.policy.as_ref().map(|policy| Cow::Borrowed(&*policy.version));
-        note.profile = active_policy.profile;
-        note.correlation_id.get_or_insert_with(|| Cow::Borrowed(ids.next()));
+        note.event.profile = Some(active_policy.profile);
+        note.event.request_id.get_or_insert_with(|| Cow::Borrowed(ids.next()));
         notes.note(note);
     }
 }
@@ -291,7 +292,7 @@ impl GateContext<'_, '_> {
     /// An empty note about the message.
     fn note<'n>(&self) -> Note<'n> {
         let mut note = case_note(self.case);
-        note.n = self.number(self.case.from == Side::Client);
+        note.event.tape_seq = self.number(self.case.from == Side::Client);
         note
     }
 

@@ -162,7 +162,7 @@ impl RefusalSubject {
         gate: Option<GateName>,
         message_text: &str,
     ) -> Refusal {
-        let gate_name = gate.map_or(String::new(), |gate| format!(" (gate: {})", gate.name()));
+        let gate_name = gate.map_or(String::new(), |gate| format!(" (gate: {})", gate.as_str()));
         let shown = self.shown_name();
         Refusal {
             code,
@@ -182,7 +182,7 @@ impl RefusalSubject {
                 write_str(&mut out, value);
             }
         };
-        member("gate", gate.map_or("", GateName::name));
+        member("gate", gate.map_or("", GateName::as_str));
         member("tool", &self.shown_name());
         member("correlation_id", &self.correlation_id);
         member("error_type", error_type);

@@ -10,7 +10,11 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-use tapegate_store::activity::{ActivityEvent, ActivityLog, ActivityLogOptions, open_file, verify};
+use tapegate_core::activity::{
+    ActivityEvent, ActivityKind, EventComponent, EventLevel, GateName, Profile,
+};
+use tapegate_core::side::Side;
+use tapegate_store::activity::{ActivityLog, ActivityLogOptions, open_file, verify};
 
 const ROUNDS: usize = 5;
 
@@ -78,19 +82,19 @@ fn append(path: &Path, writes: usize, bytes: usize) -> f64 {
 fn event() -> ActivityEvent<'static> {
     ActivityEvent {
         wall_us: 1_774_016_531_804_012,
-        level: "info",
-        kind: "decision",
-        component: "shim",
+        level: EventLevel::Info,
+        kind: ActivityKind::Decision,
+        component: Some(EventComponent::Shim),
         server_id: "filesystem".into(),
-        direction: Some("agent_to_server"),
+        direction: Some(Side::Client),
         method: Some("tools/call".into()),
         tool: Some("read_file".into()),
         message_id: Some("42".into()),
         governance_decision: Some(tapegate_core::decision::LoggedDecision::Forward),
-        gate: Some("rules"),
+        gate: Some(GateName::Governance),
         rule: Some("read_*".into()),
         policy_version: Some("0123456789abcdef".into()),
-        profile: "production",
+        profile: Some(Profile::Production),
         forwarded: Some(true),
         latency_us: Some(3),
         connection_id: "c_0123456789abcdef".into(),

@@ -209,14 +209,15 @@ impl OutboxSender {
 
 #[cfg(test)]
 mod tests {
+    use tapegate_core::activity::{ActivityEvent, ActivityKind};
+
     use super::*;
-    use crate::activity::ActivityEvent;
 
     fn write(log: &mut ActivityLog, numbers: std::ops::Range<u64>) {
         for number in numbers {
             log.append(&ActivityEvent {
                 tape_seq: Some(number),
-                kind: "decision",
+                kind: ActivityKind::Decision,
                 ..ActivityEvent::default()
             });
         }

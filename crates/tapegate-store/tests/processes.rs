@@ -10,9 +10,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel};
 use tapegate_store::activity::{
-    ActivityEvent, ActivityLog, ActivityLogOptions, ChainFault, LogReport, LogVerifier,
-    LoggedEvents, open_file, parts,
+    ActivityLog, ActivityLogOptions, ChainFault, LogReport, LogVerifier, LoggedEvents, open_file,
+    parts,
 };
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore, new_id,
@@ -62,8 +63,8 @@ fn options() -> ActivityLogOptions {
 fn event(name: &str, number: u64, padding: usize) -> ActivityEvent<'_> {
     ActivityEvent {
         wall_us: 1,
-        level: "info",
-        kind: "decision",
+        level: EventLevel::Info,
+        kind: ActivityKind::Decision,
         server_id: name.into(),
         policy_reason: Some("p".repeat(padding).into()),
         tape_seq: Some(number),

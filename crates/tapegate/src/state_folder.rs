@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use tapegate_store::activity::{ActivityError, ActivityEvent, ActivityLog, ActivityLogOptions};
+use tapegate_core::activity::ActivityEvent;
+use tapegate_store::activity::{ActivityError, ActivityLog, ActivityLogOptions};
 
 use crate::exit::{Exit, Failure};
 use crate::settings::SearchContext;

@@ -1,5 +1,11 @@
 //! The documented JSON shapes, and deviations from them.
 
+use tapegate_core::activity::{
+    ActivityEvent, ActivityKind, EventComponent, EventLevel, GateName, Profile,
+};
+use tapegate_core::side::Side;
+use tapegate_store::activity::{LoggedEvent, event_json};
+
 use super::*;
 
 fn read(text: &str) -> Result<GovernanceEvaluateRequest, String> {
@@ -51,30 +57,32 @@ fn an_answer_says_all_that_is_documented_also_where_there_is_nothing_to_say() {
 
 #[test]
 fn an_event_that_is_sent_and_read_is_the_same_event() {
-    let event = tapegate_store::activity::ActivityEvent {
+    let event = ActivityEvent {
         wall_us: 1_700_000_000_123_456,
-        level: "warn",
-        kind: "decision",
-        component: "shim",
+        level: EventLevel::Warn,
+        kind: ActivityKind::Decision,
+        component: Some(EventComponent::Shim),
         server_id: "fs".into(),
-        direction: Some("agent_to_server"),
-        gate: Some("policy"),
-        profile: "production",
+        direction: Some(Side::Client),
+        gate: Some(GateName::Policy),
+        profile: Some(Profile::Production),
         forwarded: Some(false),
         extra: r#""a":1,"b":{"c":2}"#.into(),
         ..Default::default()
     };
-    let text = serde_json::to_string(&EventLine::of(&event)).unwrap();
-    let line: EventLine = serde_json::from_str(&text).unwrap();
-    assert_eq!(line.read().unwrap(), event);
-    let strange: EventLine = serde_json::from_str(&text.replace("\"warn\"", "\"loud\"")).unwrap();
-    let message = strange.read().unwrap_err().to_string();
+    let line = LoggedEvent::read(1, event_json(&event).as_bytes()).unwrap();
+    let text = upload_object(&line, Some(7)).get().to_owned();
+    let read = |text: &str| {
+        let object: Box<RawValue> = serde_json::from_str(text).unwrap();
+        UploadedEvent::read(&object)
+    };
+    assert_eq!(read(&text).unwrap(), UploadedEvent { event, shipped_seq: Some(7) });
+    let message = read(&text.replace("\"warn\"", "\"loud\"")).unwrap_err().to_string();
     assert_eq!(message, "`level` may not be `loud`; expected info, warn, error");
     // Keys of the log itself would forge its chain, or where a shipped log has come to.
     for key in ["shipped_seq", "shipped_from", "seq", "hash", "kind", "decided_by"] {
         let forged = text.replace("\"a\":1", &format!("\"{key}\":1"));
         assert_ne!(forged, text);
-        let forged: EventLine = serde_json::from_str(&forged).unwrap();
-        assert!(forged.read().unwrap_err().to_string().contains(key), "{key}");
+        assert!(read(&forged).unwrap_err().to_string().contains(key), "{key}");
     }
 }

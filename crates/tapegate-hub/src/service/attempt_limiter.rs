@@ -5,9 +5,9 @@
 
 use std::cell::Cell;
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel, GateName};
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::write_str;
-use tapegate_store::activity::ActivityEvent;
 use tapegate_store::approvals::is_id;
 
 use super::response::ApiRefusal;
@@ -75,11 +75,16 @@ impl Hub {
         let reason = format!("refused `{command}`: {}", refusal.message());
         let event = ActivityEvent {
             governance_decision: Some(LoggedDecision::Refused),
-            gate: Some("approval"),
+            gate: Some(GateName::Approval),
             policy_reason: Some(reason.into()),
             approval_id: is_known.then(|| id.as_str().into()),
             extra: String::from_utf8_lossy(&extra).into_owned().into(),
-            ..journal::event(now_us, "error", "approval", self.active_policy().profile)
+            ..journal::event(
+                now_us,
+                EventLevel::Error,
+                ActivityKind::Approval,
+                self.active_policy().profile,
+            )
         };
         if let Err(cause_text) = self.journal.write(&[event]) {
             (self.options.notice)(NoticeLevel::Error, &cause_text);

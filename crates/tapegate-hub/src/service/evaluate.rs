@@ -1,11 +1,11 @@
 //! Decides about messages on behalf of shims and other clients.
 
 use http::StatusCode;
+use tapegate_core::activity::{ActivityEvent, ActivityKind};
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::write_str;
 use tapegate_policy::decide::{ApprovalScope, DecisionOutcome, PolicyPrincipal};
 use tapegate_policy::model::Profile;
-use tapegate_store::activity::ActivityEvent;
 use tapegate_store::approvals::ApprovalRecord;
 
 use super::Hub;
@@ -144,7 +144,7 @@ impl Hub {
         match self.tasks.open_task(&task_request) {
             Ok(OpenedTask::Task { id, timeout_ms, forward_on_timeout, poll_interval_ms }) => {
                 self.metrics.borrow_mut().count(MetricName::TasksCreated, &["approval"]);
-                (event.kind, event.approval_id) = ("approval", Some(id.clone().into()));
+                (event.kind, event.approval_id) = (ActivityKind::Approval, Some(id.clone().into()));
                 let mut extra = b"\"workflow\":".to_vec();
                 write_str(&mut extra, &workflow);
                 extra.extend_from_slice(format!(",\"timeout_ms\":{timeout_ms}").as_bytes());
@@ -157,7 +157,7 @@ impl Hub {
             Ok(OpenedTask::Before { id, by }) => {
                 answer.decision = GovernanceDecision::Forward;
                 answer.reason = Some(format!("already approved by {by}"));
-                (event.kind, event.approval_id) = ("approval", Some(id.clone().into()));
+                (event.kind, event.approval_id) = (ActivityKind::Approval, Some(id.clone().into()));
                 (event.decided_by, event.forwarded) = (Some(by.into()), Some(true));
                 event.governance_decision = Some(LoggedDecision::Forward);
                 answer.task_id = Some(id);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel};
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::gate;
 use tapegate_core::json::{member, string};
@@ -10,7 +11,6 @@ use tapegate_policy::inspect::MessageFault;
 use tapegate_policy::model::Profile;
 use tapegate_policy::refuse::RefusalSubject;
 use tapegate_policy::trace::is_traceparent;
-use tapegate_store::activity::ActivityEvent;
 
 use super::evaluation_query::{DecidedCall, EvaluationAnswer, EvaluationQuery, EvaluationResult};
 use super::journal;
@@ -79,7 +79,7 @@ impl EvaluationContext<'_> {
         let maybe = |text: &Option<String>| text.clone().map(Cow::Owned);
         ActivityEvent {
             server_id: request.server_id.clone().into(),
-            direction: Some(request.direction.name()),
+            direction: Some(request.direction.into()),
             method: Some(request.method.clone().into()),
             message_id: request.id.as_ref().map(|id| id.plain().into()),
             policy_version: text(self.governed.version()),
@@ -93,7 +93,7 @@ impl EvaluationContext<'_> {
                 .or(maybe(&request.traceparent))
                 // It is logged unmasked, so it must not be any other text.
                 .filter(|text| is_traceparent(text)),
-            ..journal::event(self.wall_us, "info", "decision", self.profile)
+            ..journal::event(self.wall_us, EventLevel::Info, ActivityKind::Decision, self.profile)
         }
     }
 
@@ -122,7 +122,7 @@ impl EvaluationContext<'_> {
         }
         let odd = answer.would.is_some() || !answered.anomalies.is_empty();
         if event.forwarded == Some(false) || odd {
-            event.level = "warn";
+            event.level = EventLevel::Warn;
         }
     }
 
@@ -132,9 +132,9 @@ impl EvaluationContext<'_> {
         answer: &mut GovernanceEvaluateResponse,
         event: &mut ActivityEvent<'_>,
     ) {
-        answer.gate = Some(GateName::Framing.name().to_owned());
+        answer.gate = Some(GateName::Framing.as_str().to_owned());
         answer.reason = Some(fault.message().to_owned());
-        (event.kind, event.gate) = ("framing", Some(GateName::Framing.name()));
+        (event.kind, event.gate) = (ActivityKind::Framing, Some(GateName::Framing));
         event.extra = format!("\"faults\":[\"{}\"]", fault.label()).into();
         if self.profile == Profile::Development {
             answer.would = Some(fault.production_outcome().as_str().to_owned());
@@ -155,7 +155,7 @@ impl EvaluationContext<'_> {
         event: &mut ActivityEvent<'_>,
     ) {
         let decision = &decided.decision;
-        answer.gate = Some(decision.gate.name().to_owned());
+        answer.gate = Some(decision.gate.as_str().to_owned());
         let policy = decision.policies.first().map(String::as_str);
         answer.policy_id = policy.or(decision.rule.as_deref()).map(str::to_owned);
         answer.reason = Some(decision.reason.to_string()).filter(|reason| !reason.is_empty());
@@ -173,7 +173,7 @@ impl EvaluationContext<'_> {
         }
         event.tool = (!decided.name.is_empty()).then(|| decided.name.clone().into());
         event.governance_decision = Some(decision.logged());
-        event.gate = Some(decision.gate.name());
+        event.gate = Some(decision.gate);
         event.rule = decision.rule.as_deref().map(|rule| Cow::Owned(rule.to_owned()));
         event.policies = decision.policies.clone().into();
         event.auto_approved = decision.is_auto_approved();

@@ -75,7 +75,7 @@ impl Hub {
         let mut response = json(&Readiness {
             status,
             policy_version: governed.version().to_owned(),
-            profile: governed.profile.name(),
+            profile: governed.profile.as_str(),
             policy_faults: self.trouble.borrow().clone(),
             log_fault,
             active_servers,

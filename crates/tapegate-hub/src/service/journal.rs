@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent, EventLevel};
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_policy::redact::{RedactionKey, Redactor};
-use tapegate_store::activity::{
-    ActivityError, ActivityEvent, ActivityLog, ActivityLogOptions, EXTRA_BYTES_MAX,
-};
+use tapegate_store::activity::{ActivityError, ActivityLog, ActivityLogOptions, EXTRA_BYTES_MAX};
 
 /// The activity log.
 pub(super) struct HubJournal {
@@ -120,16 +119,16 @@ fn options(policy: Option<&Policy>) -> ActivityLogOptions {
 /// A new event of the hub itself.
 pub(super) fn event(
     wall_us: i64,
-    level: &'static str,
-    kind: &'static str,
+    level: EventLevel,
+    kind: ActivityKind,
     profile: Profile,
 ) -> ActivityEvent<'static> {
     ActivityEvent {
         wall_us,
         level,
         kind,
-        component: "hub",
-        profile: profile.name(),
+        component: Some(EventComponent::Hub),
+        profile: Some(profile),
         ..ActivityEvent::default()
     }
 }

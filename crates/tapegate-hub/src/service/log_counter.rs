@@ -11,12 +11,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
-use tapegate_store::activity::{ActivityEvent, CURRENT, LoggedEvent, ShippedPositions, is_log_id};
+use serde_json::value::RawValue;
+use tapegate_core::activity::ActivityEvent;
+use tapegate_store::activity::{CURRENT, LoggedEvent, ShippedPositions, is_log_id};
 
 use super::Hub;
 use super::response::ApiRefusal;
 use crate::api::{
-    EventLine, EventsAnswer, EventsRequest, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
+    EventsAnswer, EventsRequest, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
+    UploadedEvent,
 };
 use crate::metrics::MetricName;
 
@@ -105,12 +108,13 @@ impl Hub {
     /// Logs events of a shim, all or none, and only once even if they are resent.
     pub(super) fn events(&self, sent: EventsRequest) -> Result<EventsAnswer, ApiRefusal> {
         if let Some(from) = sent.shipped_from {
-            return self.import_lines(&from, sent.events);
+            return self.import_lines(&from, &sent.events);
         }
         if sent.batch.as_ref().is_some_and(|name| self.batches.borrow().contains(name)) {
             return Ok(EventsAnswer { written: sent.events.len() });
         }
-        let events = read_all(sent.events)?;
+        let events = read_all(&sent.events)?.into_iter().map(|sent| sent.event);
+        let events: Vec<ActivityEvent<'_>> = events.collect();
         self.journal.write(&events).map_err(|reason| self.log_write_refusal(&reason))?;
         if let Some(name) = sent.batch {
             let mut batches = self.batches.borrow_mut();
@@ -124,11 +128,12 @@ impl Hub {
 
     /// Logs lines of another log, all or none, each once. The lines carry their origin, so
     /// duplicates are recognised even after a crash.
-    fn import_lines(&self, from: &str, sent: Vec<EventLine>) -> Result<EventsAnswer, ApiRefusal> {
+    fn import_lines(&self, from: &str, sent: &[Box<RawValue>]) -> Result<EventsAnswer, ApiRefusal> {
         if !is_log_id(from) {
             return Err(ApiRefusal::bad_request("`shipped_from` must be the name of a log"));
         }
         let written = sent.len();
+        let sent = read_all(sent)?;
         let numbers: Option<Vec<u64>> = sent.iter().map(|line| line.shipped_seq).collect();
         let Some(numbers) = numbers.filter(|numbers| numbers.is_sorted_by(|one, two| one < two))
         else {
@@ -138,9 +143,11 @@ impl Hub {
         // Numbers up to this one are in the log, even if an earlier answer was lost.
         let last = self.shipped.borrow().last(from);
         let is_new = |seq: &u64| *seq > last;
-        let events = read_all(sent)?.into_iter().zip(&numbers).filter(|(_, seq)| is_new(seq));
-        let events: Vec<(ActivityEvent, String)> =
-            events.map(|(event, seq)| (event, ShippedPositions::members(from, *seq))).collect();
+        let events = sent.into_iter().zip(&numbers).filter(|(_, seq)| is_new(seq));
+        let with_origin = |(sent, seq): (UploadedEvent, &u64)| {
+            (sent.event, ShippedPositions::members(from, *seq))
+        };
+        let events: Vec<(ActivityEvent<'_>, String)> = events.map(with_origin).collect();
         if let Some(end) = numbers.last().filter(|seq| is_new(seq)) {
             let head = self
                 .journal
@@ -230,11 +237,11 @@ impl Hub {
     }
 }
 
-/// Converts events that were sent, all or none.
-fn read_all(sent: Vec<EventLine>) -> Result<Vec<ActivityEvent<'static>>, ApiRefusal> {
-    let read = sent.into_iter().enumerate().map(|(place, line)| {
+/// Reads events that were sent, all or none.
+fn read_all(sent: &[Box<RawValue>]) -> Result<Vec<UploadedEvent>, ApiRefusal> {
+    let read = sent.iter().enumerate().map(|(place, object)| {
         let message = |error| ApiRefusal::bad_request(&format!("events[{place}]: {error}"));
-        line.read().map_err(message)
+        UploadedEvent::read(object).map_err(message)
     });
     read.collect()
 }

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel};
+
 use super::{Hub, NoticeLevel, journal};
 use crate::api::HubPush;
 use crate::hub_policy::HubPolicy;
@@ -17,7 +19,7 @@ impl Hub {
             let message = format!("the new policy does not load; {name} stays in force:\n{faults}");
             (self.options.notice)(NoticeLevel::Error, &message);
             self.trouble.replace(loading.faults);
-            return self.report_load("failure", "error", &message);
+            return self.report_load("failure", EventLevel::Error, &message);
         }
         for warning in &loading.warnings {
             (self.options.notice)(NoticeLevel::Warn, warning);
@@ -31,13 +33,13 @@ impl Hub {
         if old.version() != new.version() || recovered {
             let message = format!("policy {} is now in force", new.name());
             (self.options.notice)(NoticeLevel::Info, &message);
-            self.report_load("success", "info", &message);
+            self.report_load("success", EventLevel::Info, &message);
             self.push(HubPush::Policy { version: new.version().to_owned() });
         }
     }
 
     /// Counts and logs the result of loading a policy.
-    pub(super) fn report_load(&self, status: &str, level: &'static str, message: &str) {
+    pub(super) fn report_load(&self, status: &str, level: EventLevel, message: &str) {
         let (now, governed) = (self.clock.now(), self.active_policy());
         tracing::debug!(status, message, "policy loaded");
         let mut metrics = self.metrics.borrow_mut();
@@ -51,14 +53,14 @@ impl Hub {
             metrics.set(MetricName::ConfigReloadTimestamp, &[], seconds);
         }
         drop(metrics);
-        self.log(level, "policy", message);
+        self.log(level, ActivityKind::Policy, message);
     }
 
     /// Logs an event about the hub itself.
-    pub(super) fn log(&self, level: &'static str, kind: &'static str, message: &str) {
+    pub(super) fn log(&self, level: EventLevel, kind: ActivityKind, message: &str) {
         let (now, governed) = (self.clock.now(), self.active_policy());
         let version = governed.version();
-        let event = tapegate_store::activity::ActivityEvent {
+        let event = ActivityEvent {
             policy_version: (!version.is_empty()).then(|| version.into()),
             policy_reason: Some(message.into()),
             ..journal::event(now.wall_us, level, kind, governed.profile)

@@ -65,7 +65,7 @@ impl ShimInfo {
             ((MetricName::StdioFramingErrors, labels), it.count)
         });
         let decisions = counters.decisions.iter().map(|it| {
-            let profile = tapegate_policy::model::Profile::from(it.profile).name().to_owned();
+            let profile = tapegate_policy::model::Profile::from(it.profile).as_str().to_owned();
             let labels = [it.decision.clone(), profile];
             ((MetricName::StdioGovernanceDecisions, labels), it.count)
         });

@@ -15,9 +15,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use http::StatusCode;
+use tapegate_core::activity::{ActivityEvent, EventComponent};
 use tapegate_core::time::{SubSecond, write_rfc3339};
 use tapegate_policy::redact::RedactionKey;
-use tapegate_store::activity::ActivityEvent;
+use tapegate_store::activity::settled_event;
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore,
 };
@@ -226,14 +227,9 @@ impl Hub {
         decided: &ApprovalDecision,
         extra: &str,
     ) -> Result<(), String> {
-        let (component, profile) = ("hub", self.active_policy().profile.name());
+        let (component, profile) = (Some(EventComponent::Hub), Some(self.active_policy().profile));
         let extra = extra.into();
-        let event = ActivityEvent {
-            component,
-            profile,
-            extra,
-            ..ActivityEvent::from_settled(request, decided)
-        };
+        let event = ActivityEvent { component, profile, extra, ..settled_event(request, decided) };
         self.journal
             .write(&[event])
             .inspect_err(|cause_text| (self.options.notice)(super::NoticeLevel::Error, cause_text))

@@ -3,13 +3,16 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use tapegate_core::activity::{
+    ActivityEvent, ActivityKind, EventComponent, EventLevel, GateName, Profile,
+};
 use tapegate_core::decision::LoggedDecision;
 use tapegate_hub::api::{
     ApiProfile, Counters, DecisionCount, GovernanceDecision, HeartbeatRequest, HubPush,
     MessageCount, MessageType, StreamDirection,
 };
 use tapegate_hub::service::NoticeLevel;
-use tapegate_store::activity::{ActivityEvent, ActivityLog, ActivityLogOptions};
+use tapegate_store::activity::{ActivityLog, ActivityLogOptions};
 
 use crate::support::{call, policy, raw, request, with_hub};
 
@@ -234,20 +237,20 @@ fn what_shims_write_to_the_log_is_counted_also_after_it_was_put_aside() {
             let mut shim = ActivityLog::open(&running.state(), options).unwrap();
             let event = ActivityEvent {
                 wall_us: 1_800_000_000_000_000,
-                level: "warn",
-                kind: "decision",
-                component: "shim",
+                level: EventLevel::Warn,
+                kind: ActivityKind::Decision,
+                component: Some(EventComponent::Shim),
                 server_id: "far".into(),
                 method: Some("tools/call".into()),
                 tool: Some("t".into()),
                 governance_decision: Some(LoggedDecision::Deny),
-                gate: Some("policy"),
+                gate: Some(GateName::Policy),
                 policies: vec!["p1".to_owned()].into(),
-                profile: "production",
+                profile: Some(Profile::Production),
                 ..ActivityEvent::default()
             };
             let framing = ActivityEvent {
-                kind: "framing",
+                kind: ActivityKind::Framing,
                 extra: r#""faults":["smuggling"]"#.into(),
                 ..event.clone()
             };

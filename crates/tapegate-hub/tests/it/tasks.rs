@@ -2,11 +2,14 @@
 
 use std::rc::Rc;
 
+use serde_json::value::RawValue;
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent, EventLevel, Profile};
 use tapegate_hub::api::{
-    EventLine, EventsRequest, GovernanceDecision, HubPush, SettleRequest, TaskStatus,
+    EventsRequest, GovernanceDecision, HubPush, SettleRequest, TaskStatus, upload_object,
 };
 use tapegate_hub::client::ClientError;
 use tapegate_hub::hub_policy::HubPolicyLoad;
+use tapegate_store::activity::{LoggedEvent, event_json};
 use tapegate_store::approvals::{ApprovalDecision, ApprovalOutcome, ApprovalStore};
 
 use crate::support::{call, policy, raw, request, wait_until_active, with_hub};
@@ -154,21 +157,27 @@ fn an_approval_that_came_too_late_lets_the_same_call_through_once() {
     });
 }
 
+fn event_object(event: &ActivityEvent<'_>, seq: Option<u64>) -> Box<RawValue> {
+    let line = LoggedEvent::read(1, event_json(event).as_bytes()).unwrap();
+    upload_object(&line, seq)
+}
+
 #[test]
 fn events_of_a_shim_are_written_down_all_or_none() {
     with_hub(loaded, |running| async move {
-        let event = tapegate_store::activity::ActivityEvent {
+        let event = ActivityEvent {
             wall_us: 1_700_000_000_000_000,
-            level: "warn",
-            kind: "decision",
-            component: "shim",
+            level: EventLevel::Warn,
+            kind: ActivityKind::Decision,
+            component: Some(EventComponent::Shim),
             server_id: "far".into(),
             governance_decision: Some(tapegate_core::decision::LoggedDecision::Deny),
-            profile: "production",
+            profile: Some(Profile::Production),
             ..Default::default()
         };
-        let good = EventLine::of(&event);
-        let bad = EventLine { level: "loud".to_owned(), ..good.clone() };
+        let good = event_object(&event, None);
+        let bad = good.get().replace("\"warn\"", "\"loud\"");
+        let bad = RawValue::from_string(bad).unwrap();
         let sent =
             EventsRequest { batch: None, shipped_from: None, events: vec![good.clone(), bad] };
         let error = running.client.events(&sent).await.unwrap_err();
@@ -192,16 +201,16 @@ fn events_of_a_shim_are_written_down_all_or_none() {
 #[test]
 fn a_line_of_another_log_is_written_once_by_its_number_there() {
     with_hub(loaded, |running| async move {
-        let event = tapegate_store::activity::ActivityEvent {
+        let event = ActivityEvent {
             wall_us: 1_700_000_000_000_000,
-            level: "info",
-            kind: "decision",
-            component: "shim",
-            profile: "production",
+            level: EventLevel::Info,
+            kind: ActivityKind::Decision,
+            component: Some(EventComponent::Shim),
+            profile: Some(Profile::Production),
             extra: "\"x\":1".into(),
             ..Default::default()
         };
-        let line = |seq| EventLine { shipped_seq: Some(seq), ..EventLine::of(&event) };
+        let line = |seq| event_object(&event, Some(seq));
         let send = async |from: &str, numbers: std::ops::RangeInclusive<u64>| {
             let (shipped_from, events) = (Some(from.to_owned()), numbers.map(line).collect());
             running.client.events(&EventsRequest { batch: None, shipped_from, events }).await

@@ -12,7 +12,6 @@ use super::finding::{
 };
 use crate::cases::CaseOutcome;
 use crate::decide::GateName;
-use crate::gated_requests::OfferKind;
 use crate::note::{Note, NoteKind};
 use tapegate_core::decision::LoggedDecision;
 
@@ -152,7 +151,7 @@ impl BacktestTally {
 /// The difference between what two policies do with a message, not counted yet; `None` if there is
 /// none.
 pub fn differ(before: &TrialOutcome, after: &TrialOutcome) -> Option<PolicyChange> {
-    let decision = |outcome| leading_note(outcome).map(|note: &Note<'_>| note.decision);
+    let decision = |outcome| leading_note(outcome).map(|note: &Note<'_>| note.decision());
     let alike = before.case_outcome == after.case_outcome && before.rewritten == after.rewritten;
     if alike && decision(before) == decision(after) {
         return None;
@@ -182,7 +181,7 @@ impl PolicyOutcome {
         let word = match (
             outcome.case_outcome,
             &outcome.rewritten,
-            note.map(|note| note.decision.as_str()),
+            note.map(|note| note.decision().as_str()),
         ) {
             // Development stops nothing, so use the word for what production would have done.
             (CaseOutcome::Forward, None, Some(word)) => word,
@@ -192,7 +191,7 @@ impl PolicyOutcome {
             (CaseOutcome::Approve, ..) => "hold",
         };
         let (gate, rule) = match note {
-            Some(note) => (note.gate, note.rule.as_deref().map(str::to_owned)),
+            Some(note) => (note.event.gate, note.event.rule.as_deref().map(str::to_owned)),
             None => (None, None),
         };
         Self { word, gate, rule }
@@ -235,7 +234,7 @@ impl FindingView<'_> {
 /// The note that tells the outcome of a message: the first one that says it was stopped, or the
 /// first.
 fn leading_note(outcome: &TrialOutcome) -> Option<&Note<'static>> {
-    let stopped = |note: &&Note<'static>| note.forwarded == Some(false);
+    let stopped = |note: &&Note<'static>| note.event.forwarded == Some(false);
     outcome.notes.iter().find(stopped).or_else(|| outcome.notes.first())
 }
 
@@ -245,11 +244,11 @@ fn subject(note: &Note<'_>) -> (String, String) {
         NoteKind::Filter { offer, hidden, .. } => {
             let more = if hidden.len() > HIDDEN_MAX { ", …" } else { "" };
             let named = hidden[..hidden.len().min(HIDDEN_MAX)].join(", ");
-            (method_of(*offer).to_owned(), format!("{named}{more}"))
+            (offer.list_method().to_owned(), format!("{named}{more}"))
         }
         _ => {
             let text = |text: &Option<Cow<'_, str>>| text.as_deref().unwrap_or_default().to_owned();
-            (text(&note.method), text(&note.name))
+            (text(&note.event.method), text(&note.event.tool))
         }
     }
 }
@@ -259,22 +258,22 @@ fn views(notes: &[Note<'_>], each: &mut dyn FnMut(&FindingView<'_>)) {
     for note in notes {
         let view = FindingView {
             kind: finding_kind(note),
-            word: note.decision.as_str(),
-            method: note.method.as_deref().unwrap_or_default(),
-            name: note.name.as_deref().unwrap_or_default(),
-            gate: note.gate,
-            rule: note.rule.as_deref(),
+            word: note.decision().as_str(),
+            method: note.event.method.as_deref().unwrap_or_default(),
+            name: note.event.tool.as_deref().unwrap_or_default(),
+            gate: note.event.gate,
+            rule: note.event.rule.as_deref(),
             detail: "",
         };
         match &note.kind {
             NoteKind::Filter { offer, hidden, .. } => {
                 for name in hidden {
-                    each(&FindingView { method: method_of(*offer), name, ..view });
+                    each(&FindingView { method: offer.list_method(), name, ..view });
                 }
             }
             NoteKind::Drift { offer } => {
-                let detail = note.reason.as_deref().unwrap_or_default();
-                each(&FindingView { method: method_of(*offer), detail, ..view });
+                let detail = note.event.policy_reason.as_deref().unwrap_or_default();
+                each(&FindingView { method: offer.list_method(), detail, ..view });
             }
             NoteKind::Framing { faults } => {
                 let labels: Vec<&str> = faults.iter().map(|fault| fault.message()).collect();
@@ -284,7 +283,10 @@ fn views(notes: &[Note<'_>], each: &mut dyn FnMut(&FindingView<'_>)) {
                 each(&FindingView { detail: workflow, ..view })
             }
             _ if view.kind == FindingKind::Deny => {
-                each(&FindingView { detail: note.reason.as_deref().unwrap_or_default(), ..view });
+                each(&FindingView {
+                    detail: note.event.policy_reason.as_deref().unwrap_or_default(),
+                    ..view
+                });
             }
             _ => each(&view),
         }
@@ -292,7 +294,7 @@ fn views(notes: &[Note<'_>], each: &mut dyn FnMut(&FindingView<'_>)) {
 }
 
 fn finding_kind(note: &Note<'_>) -> FindingKind {
-    match (&note.kind, note.decision) {
+    match (&note.kind, note.decision()) {
         (NoteKind::Framing { .. }, LoggedDecision::Warn) => FindingKind::Forward,
         (NoteKind::Framing { .. } | NoteKind::Oversized { .. }, _) => FindingKind::Reject,
         (NoteKind::Drift { .. }, _) => FindingKind::Drift,
@@ -303,15 +305,6 @@ fn finding_kind(note: &Note<'_>) -> FindingKind {
         }
         (_, LoggedDecision::Deny | LoggedDecision::WouldBlock) => FindingKind::Deny,
         _ => FindingKind::Forward,
-    }
-}
-
-fn method_of(offer: OfferKind) -> &'static str {
-    match offer {
-        OfferKind::Tool => "tools/list",
-        OfferKind::Prompt => "prompts/list",
-        OfferKind::Resource => "resources/list",
-        OfferKind::Template => "resources/templates/list",
     }
 }
 

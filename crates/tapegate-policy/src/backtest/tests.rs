@@ -124,7 +124,7 @@ fn what_is_explained_is_what_the_gate_does() {
                 };
                 assert_eq!(outcome.case_outcome, expected, "{from:?} {profile:?} {text}");
                 let rules: Vec<_> =
-                    outcome.notes.iter().filter_map(|note| note.rule.as_deref()).collect();
+                    outcome.notes.iter().filter_map(|note| note.event.rule.as_deref()).collect();
                 let rule =
                     judged.leading_call().and_then(|call| call.decision.as_ref()?.rule.as_deref());
                 if judged.faults.is_empty() {
@@ -145,8 +145,11 @@ fn a_member_that_is_merged_is_refused_as_in_a_session() {
         let from = if text.contains("method") { Side::Client } else { Side::Server };
         let outcome = trial.judge(&said(from, text.as_bytes()));
         assert_eq!(outcome.case_outcome, CaseOutcome::Deny, "{text}");
-        let reason =
-            outcome.notes.iter().filter_map(|note| note.reason.as_deref()).collect::<String>();
+        let reason = outcome
+            .notes
+            .iter()
+            .filter_map(|note| note.event.policy_reason.as_deref())
+            .collect::<String>();
         assert!(reason.contains("a member `__proto__`"), "{text}: {reason}");
         trial.recycle(outcome);
     }

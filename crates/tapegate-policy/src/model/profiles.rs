@@ -3,17 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{OnDrift, Policy, Workflow};
-
-/// How strictly a policy is enforced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
-pub enum Profile {
-    /// Refused messages are not sent on.
-    #[default]
-    Production,
-    /// Messages that would be refused are logged and sent on.
-    Development,
-}
+use super::{OnDrift, Policy, Profile, Workflow};
 
 /// Settings that a profile overrides. `None` keeps the policy's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,16 +68,6 @@ impl Policy {
             on_drift: on_drift.unwrap_or(self.pins.on_drift),
             recording: recording.unwrap_or(self.recording.enabled),
             telemetry: telemetry.unwrap_or(self.telemetry.enabled),
-        }
-    }
-}
-
-impl Profile {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Production => "production",
-            Self::Development => "development",
         }
     }
 }

@@ -122,44 +122,42 @@ impl PolicyGate {
             NoteKind::Decision if now.case.from == Side::Server => NoteKind::ServerRequest,
             other => other,
         };
-        let latency_ns = self.latency(now.begun_ns);
+        let latency_us = self.latency_us(now.begun_ns);
         let principal = self.state.callers.caller(now.case.lane.session, now.envelope);
         // A note is large, so it is filled in place.
         let mut note = call_note(now, item.method);
         note.kind = kind;
-        note.decision = decision.logged();
-        note.name = Note::text(item.name).filter(|name| !name.is_empty());
-        note.gate = Some(decision.gate);
+        let event = &mut note.event;
+        event.governance_decision = Some(decision.logged());
+        event.tool = Note::text(item.name).filter(|name| !name.is_empty());
+        event.gate = Some(decision.gate);
         // A refused message of the server is not on the tape, so it has no number there.
-        note.n = note.n.or(now.number(sent));
-        note.forwarded = Some(sent);
-        note.auto_approved = decision.is_auto_approved();
-        note.latency_ns = latency_ns;
-        note.correlation_id = subject.map(|subject| Cow::Borrowed(&*subject.correlation_id));
-        note.rule = decision.rule.as_deref().map(Cow::Borrowed);
-        note.policies = Cow::Borrowed(&decision.policies);
-        note.reason = Some(Cow::Borrowed(&decision.reason));
-        note.principal = Some(Cow::Borrowed(principal.name.as_str()));
+        event.tape_seq = event.tape_seq.or(now.number(sent));
+        event.forwarded = Some(sent);
+        event.auto_approved = decision.is_auto_approved();
+        event.latency_us = latency_us;
+        event.request_id = subject.map(|subject| Cow::Borrowed(&*subject.correlation_id));
+        event.rule = decision.rule.as_deref().map(Cow::Borrowed);
+        event.policies = Cow::Borrowed(&decision.policies);
+        event.policy_reason = Some(Cow::Borrowed(&decision.reason));
+        event.principal = Some(Cow::Borrowed(principal.name.as_str()));
         self.effects.note(&self.active_policy, &mut note);
     }
 
     /// Logs a call without a decision.
     fn note_observed(&mut self, now: &GateContext<'_, '_>, item: RequestedItem<'_>) {
-        let latency_ns = self.latency(now.begun_ns);
+        let latency_us = self.latency_us(now.begun_ns);
         let principal = self.state.callers.caller(now.case.lane.session, now.envelope);
-        let kind = match now.case.from {
-            Side::Client => NoteKind::Decision,
-            Side::Server => NoteKind::ServerRequest,
-        };
-        let mut note = Note {
-            kind,
-            n: now.number(true),
-            name: Note::text(item.name).filter(|name| !name.is_empty()),
-            forwarded: Some(true),
-            latency_ns,
-            principal: Some(Cow::Borrowed(&principal.name)),
-            ..call_note(now, item.method)
-        };
+        let mut note = call_note(now, item.method);
+        if now.case.from == Side::Server {
+            note.kind = NoteKind::ServerRequest;
+        }
+        let event = &mut note.event;
+        event.tape_seq = now.number(true);
+        event.tool = Note::text(item.name).filter(|name| !name.is_empty());
+        event.forwarded = Some(true);
+        event.latency_us = latency_us;
+        event.principal = Some(Cow::Borrowed(&principal.name));
         self.effects.note(&self.active_policy, &mut note);
     }
 
@@ -179,8 +177,8 @@ pub(super) fn refuse(refusal: Refusal) -> Verdict {
 fn call_note<'a>(now: &GateContext<'a, '_>, method: &'a str) -> Note<'a> {
     let trace = now.envelope.traceparent.and_then(json::string);
     let mut note = now.note();
-    note.method = Note::text(method);
-    note.id = Note::truncated_id(now.envelope.id);
-    note.traceparent = trace.filter(|text| crate::trace::is_traceparent(text));
+    note.event.method = Note::text(method);
+    note.event.message_id = Note::truncated_id(now.envelope.id);
+    note.event.traceparent = trace.filter(|text| crate::trace::is_traceparent(text));
     note
 }

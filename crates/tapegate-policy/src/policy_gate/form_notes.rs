@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::activity::ActivityEvent;
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::GateInput;
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::time::Timestamp;
 
 use super::{PolicyGate, case_note};
 use crate::decide::GateName;
@@ -84,21 +87,22 @@ impl PolicyGate {
         let name =
             envelope.and_then(|envelope| envelope.name.or(envelope.uri)).map(|name| name.decode());
         let subject = self.subject("tool", name.as_deref().unwrap_or_default());
-        let latency_ns = self.latency(begun_ns);
-        let mut note = Note {
-            kind: NoteKind::Framing { faults: faults.to_vec() },
-            decision,
+        let latency_us = self.latency_us(begun_ns);
+        let mut note = case_note(case);
+        note.kind = NoteKind::Framing { faults: faults.to_vec() };
+        // The message may not be on any tape, so the log keeps its beginning.
+        note.raw = Note::start(frame.bytes());
+        note.event = ActivityEvent {
+            governance_decision: Some(decision),
             method: method.as_deref().and_then(Note::text),
-            name: name.as_deref().and_then(Note::text),
-            id: Note::truncated_id(envelope.and_then(|envelope| envelope.id)),
-            reason: Some(Cow::Owned(reason)),
+            tool: name.as_deref().and_then(Note::text),
+            message_id: Note::truncated_id(envelope.and_then(|envelope| envelope.id)),
+            policy_reason: Some(Cow::Owned(reason)),
             forwarded: Some(sent),
-            latency_ns,
-            correlation_id: Some(Cow::Borrowed(&subject.correlation_id)),
+            latency_us,
+            request_id: Some(Cow::Borrowed(&subject.correlation_id)),
             gate: Some(GateName::Framing),
-            // The message may not be on any tape, so the log keeps its beginning.
-            raw: Note::start(frame.bytes()),
-            ..case_note(case)
+            ..note.event
         };
         self.effects.note(&self.active_policy, &mut note);
         subject
@@ -107,7 +111,7 @@ impl PolicyGate {
     /// Logs a message that is refused, or would be, for a reason other than its form.
     pub(super) fn note_rejection(
         &mut self,
-        about: Note<'_>,
+        (at, lane, from): (Timestamp, Lane, Side),
         frame: &Frame<'_>,
         cause_text: &str,
         refused: bool,
@@ -116,22 +120,23 @@ impl PolicyGate {
         let method = envelope.and_then(|envelope| envelope.method).map(|method| method.decode());
         let name =
             envelope.and_then(|envelope| envelope.name.or(envelope.uri)).map(|name| name.decode());
-        let Note { at, lane, from, .. } = about;
-        let mut note = Note {
-            kind: NoteKind::Framing { faults: Vec::new() },
-            decision: match (refused, self.active_policy.policy.is_some()) {
-                (true, _) => LoggedDecision::Reject,
-                (false, true) => LoggedDecision::WouldReject,
-                (false, false) => LoggedDecision::Warn,
-            },
+        let decision = match (refused, self.active_policy.policy.is_some()) {
+            (true, _) => LoggedDecision::Reject,
+            (false, true) => LoggedDecision::WouldReject,
+            (false, false) => LoggedDecision::Warn,
+        };
+        let mut note = Note::new(at, lane, from);
+        note.kind = NoteKind::Framing { faults: Vec::new() };
+        note.raw = Note::start(frame.bytes());
+        note.event = ActivityEvent {
+            governance_decision: Some(decision),
             method: method.as_deref().and_then(Note::text),
-            name: name.as_deref().and_then(Note::text),
-            id: Note::truncated_id(envelope.and_then(|envelope| envelope.id)),
-            reason: Some(Cow::Borrowed(cause_text)),
+            tool: name.as_deref().and_then(Note::text),
+            message_id: Note::truncated_id(envelope.and_then(|envelope| envelope.id)),
+            policy_reason: Some(Cow::Borrowed(cause_text)),
             forwarded: Some(!refused),
             gate: Some(GateName::Framing),
-            raw: Note::start(frame.bytes()),
-            ..Note::new(at, lane, from)
+            ..note.event
         };
         self.effects.note(&self.active_policy, &mut note);
     }

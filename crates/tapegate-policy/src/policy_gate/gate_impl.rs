@@ -91,15 +91,13 @@ impl Gate for PolicyGate {
         head: &[u8],
     ) {
         let reason = format!("a message of {bytes_total} bytes is over the limit");
-        let mut note = Note {
-            kind: NoteKind::Oversized { bytes_total },
-            decision: LoggedDecision::Reject,
-            reason: Some(Cow::Owned(reason)),
-            forwarded: Some(false),
-            gate: Some(GateName::Framing),
-            raw: Note::start(head),
-            ..Note::new(at, lane, from)
-        };
+        let mut note = Note::new(at, lane, from);
+        note.kind = NoteKind::Oversized { bytes_total };
+        note.raw = Note::start(head);
+        note.event.governance_decision = Some(LoggedDecision::Reject);
+        note.event.policy_reason = Some(Cow::Owned(reason));
+        note.event.forwarded = Some(false);
+        note.event.gate = Some(GateName::Framing);
         self.effects.note(&self.active_policy, &mut note);
     }
 
@@ -124,7 +122,7 @@ impl Gate for PolicyGate {
         frame: &Frame<'_>,
         cause_text: &str,
     ) {
-        self.note_rejection(Note::new(at, lane, from), frame, cause_text, true);
+        self.note_rejection((at, lane, from), frame, cause_text, true);
     }
 
     fn reject_ambiguous(
@@ -137,17 +135,15 @@ impl Gate for PolicyGate {
     ) -> bool {
         // Without a policy, nothing is refused that the server would accept.
         let refused = self.is_enforcing();
-        self.note_rejection(Note::new(at, lane, from), frame, cause_text, refused);
+        self.note_rejection((at, lane, from), frame, cause_text, refused);
         refused
     }
 
     fn note_plain_exchange(&mut self, at: Timestamp, lane: Lane, what: &str) {
-        let mut note = Note {
-            kind: NoteKind::Http,
-            reason: Note::text(what),
-            forwarded: Some(true),
-            ..Note::new(at, lane, Side::Client)
-        };
+        let mut note = Note::new(at, lane, Side::Client);
+        note.kind = NoteKind::Http;
+        note.event.policy_reason = Note::text(what);
+        note.event.forwarded = Some(true);
         self.effects.note(&self.active_policy, &mut note);
     }
 

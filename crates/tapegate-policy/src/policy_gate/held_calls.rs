@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
+use tapegate_core::activity::ActivityEvent;
 use tapegate_core::decision::LoggedDecision;
 
 use tapegate_core::gate::{Approval, Hold, HoldEnd, HoldId, Verdict};
@@ -27,7 +28,7 @@ pub(super) struct GateHold {
     hold_id: HoldId,
     subject: RefusalSubject,
     method: String,
-    id: Option<String>,
+    id: Option<Vec<u8>>,
     lane: Lane,
     /// Its number on the tape.
     n: u64,
@@ -116,7 +117,7 @@ impl PolicyGate {
             hold_id,
             subject,
             method: item.method.to_owned(),
-            id: now.envelope.id.map(|id| String::from_utf8_lossy(id).into_owned()),
+            id: now.envelope.id.map(<[u8]>::to_vec),
             lane: now.case.lane,
             n: now.case.n,
             workflow: workflow_name.to_owned(),
@@ -176,26 +177,23 @@ impl PolicyGate {
             HoldEnd::Closed => LoggedDecision::Closed,
         };
         let decided_by = approves.then(|| format!("timeout of workflow `{}`", gate_hold.workflow));
-        let mut note = Note {
-            kind: NoteKind::HoldEnded {
-                hold_id,
-                how,
-                workflow: gate_hold.workflow.clone(),
-                decided_by,
-            },
-            decision,
+        let mut note = Note::new(at, gate_hold.lane, Side::Client);
+        let workflow = gate_hold.workflow.clone();
+        note.kind = NoteKind::HoldEnded { hold_id, how, workflow, decided_by };
+        note.event = ActivityEvent {
+            governance_decision: Some(decision),
             rule: gate_hold.rule.as_deref().map(Cow::Borrowed),
             policies: Cow::Borrowed(&gate_hold.policies),
-            reason: Some(Cow::Owned(gate_hold.end_reason(how))),
+            policy_reason: Some(Cow::Owned(gate_hold.end_reason(how))),
             principal: Note::text(&gate_hold.principal),
-            n: Some(gate_hold.n),
+            tape_seq: Some(gate_hold.n),
             method: Note::text(&gate_hold.method),
-            name: Note::text(&gate_hold.subject.name),
-            id: gate_hold.id.as_deref().and_then(Note::text),
+            tool: Note::text(&gate_hold.subject.name),
+            message_id: Note::truncated_id(gate_hold.id.as_deref()),
             forwarded: Some(approves),
-            correlation_id: Some(Cow::Borrowed(&gate_hold.subject.correlation_id)),
+            request_id: Some(Cow::Borrowed(&gate_hold.subject.correlation_id)),
             gate: Some(GateName::Approval),
-            ..Note::new(at, gate_hold.lane, Side::Client)
+            ..note.event
         };
         self.effects.note(&self.active_policy, &mut note);
     }

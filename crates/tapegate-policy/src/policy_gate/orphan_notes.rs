@@ -27,13 +27,11 @@ impl PolicyGate {
             return;
         }
         let reason = Cow::Borrowed("it does not answer any pending request");
-        let mut note = Note {
-            kind: NoteKind::OrphanReply { count },
-            decision: LoggedDecision::Warn,
-            id: Note::truncated_id(Some(id)),
-            reason: Some(reason),
-            ..Note::new(at, lane, from)
-        };
+        let mut note = Note::new(at, lane, from);
+        note.kind = NoteKind::OrphanReply { count };
+        note.event.governance_decision = Some(LoggedDecision::Warn);
+        note.event.message_id = Note::truncated_id(Some(id));
+        note.event.policy_reason = Some(reason);
         self.effects.note(&self.active_policy, &mut note);
     }
 
@@ -50,15 +48,13 @@ impl PolicyGate {
         let UnansweredRequest { lane, id, pending_request: asked } = request;
         let waited_ms = at.ms_since(asked.at);
         let reason = unanswered_reason(waited_ms, self.settings.answer_timeout_ms);
-        let mut note = Note {
-            kind: NoteKind::OrphanRequest { waited_ms, count },
-            decision: LoggedDecision::Warn,
-            n: Some(asked.n),
-            id: Note::truncated_id(Some(id)),
-            reason: Some(Cow::Owned(reason)),
-            forwarded: Some(true),
-            ..Note::new(at, *lane, asker)
-        };
+        let mut note = Note::new(at, *lane, asker);
+        note.kind = NoteKind::OrphanRequest { waited_ms, count };
+        note.event.governance_decision = Some(LoggedDecision::Warn);
+        note.event.tape_seq = Some(asked.n);
+        note.event.message_id = Note::truncated_id(Some(id));
+        note.event.policy_reason = Some(Cow::Owned(reason));
+        note.event.forwarded = Some(true);
         self.effects.note(&self.active_policy, &mut note);
     }
 }

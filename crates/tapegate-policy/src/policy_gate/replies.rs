@@ -67,41 +67,34 @@ impl PolicyGate {
                 (OnDrift::Approve, false) => LoggedDecision::WouldRequireApproval,
                 _ => LoggedDecision::Warn,
             };
-            let mut note = Note {
-                kind: NoteKind::Drift { offer: drifted.offer },
-                decision,
-                name: Note::text(&drifted.name),
-                id: Note::truncated_id(id),
-                gate: Some(GateName::Governance).filter(|_| denied),
-                reason: Some(Cow::Borrowed(&drifted.message)),
-                ..Note::new(at, lane, Side::Server)
-            };
+            let mut note = Note::new(at, lane, Side::Server);
+            note.kind = NoteKind::Drift { offer: drifted.offer };
+            note.event.governance_decision = Some(decision);
+            note.event.tool = Note::text(&drifted.name);
+            note.event.message_id = Note::truncated_id(id);
+            note.event.gate = Some(GateName::Governance).filter(|_| denied);
+            note.event.policy_reason = Some(Cow::Borrowed(&drifted.message));
             self.effects.note(&self.active_policy, &mut note);
         }
     }
 
     fn note_hidden(&mut self, now: &GateContext<'_, '_>, lists: &[FilteredList], strict: bool) {
-        let latency_ns = self.latency(now.begun_ns);
+        let latency_us = self.latency_us(now.begun_ns);
+        let decision = if strict { LoggedDecision::Filter } else { LoggedDecision::WouldFilter };
         for list in lists.iter().filter(|list| !list.hidden.is_empty()) {
-            let mut note = Note {
-                kind: NoteKind::Filter {
-                    offer: list.offer,
-                    kept: list.kept,
-                    hidden: list
-                        .hidden
-                        .iter()
-                        .take(NAMES_MAX)
-                        .map(|name| shortened_name(name))
-                        .collect(),
-                    hidden_total: list.hidden.len(),
-                },
-                decision: if strict { LoggedDecision::Filter } else { LoggedDecision::WouldFilter },
-                id: Note::truncated_id(now.envelope.id),
-                gate: Some(GateName::Visibility),
-                forwarded: Some(true),
-                latency_ns,
-                ..now.note()
+            let hidden = list.hidden.iter().take(NAMES_MAX).map(|name| shortened_name(name));
+            let mut note = now.note();
+            note.kind = NoteKind::Filter {
+                offer: list.offer,
+                kept: list.kept,
+                hidden: hidden.collect(),
+                hidden_total: list.hidden.len(),
             };
+            note.event.governance_decision = Some(decision);
+            note.event.message_id = Note::truncated_id(now.envelope.id);
+            note.event.gate = Some(GateName::Visibility);
+            note.event.forwarded = Some(true);
+            note.event.latency_us = latency_us;
             self.effects.note(&self.active_policy, &mut note);
         }
     }
@@ -114,16 +107,10 @@ impl PolicyGate {
         if matches!(masked.text, Cow::Borrowed(_)) {
             return None;
         }
-        let (strict, latency_ns) = (self.is_strict(), self.latency(now.begun_ns));
-        let mut note = Note {
-            kind: NoteKind::Redaction { count: masked.paths.len() },
-            decision: if strict { LoggedDecision::Redact } else { LoggedDecision::WouldRedact },
-            id: Note::truncated_id(now.envelope.id),
-            forwarded: Some(true),
-            latency_ns,
-            ..now.note()
-        };
-        self.effects.note(&self.active_policy, &mut note);
+        let (strict, latency_us) = (self.is_strict(), self.latency_us(now.begun_ns));
+        let mut note = now.note();
+        note.event.message_id = Note::truncated_id(now.envelope.id);
+        self.note_redaction(note, masked.paths.len(), latency_us);
         strict.then(|| Verdict::Rewrite(masked.text.into_owned()))
     }
 
@@ -138,17 +125,23 @@ impl PolicyGate {
         let redactor = self.active_policy.redactor.clone()?;
         let begun_ns = (self.effects.clock)();
         let masked = redactor.mask_non_message(text)?;
-        let (strict, latency_ns) = (self.is_strict(), self.latency(Some(begun_ns)));
-        let mut note = Note {
-            kind: NoteKind::Redaction { count: masked.count },
-            decision: if strict { LoggedDecision::Redact } else { LoggedDecision::WouldRedact },
-            reason: Note::text(what),
-            forwarded: Some(true),
-            latency_ns,
-            ..Note::new(at, lane, Side::Server)
-        };
-        self.effects.note(&self.active_policy, &mut note);
+        let (strict, latency_us) = (self.is_strict(), self.latency_us(Some(begun_ns)));
+        let mut note = Note::new(at, lane, Side::Server);
+        note.event.policy_reason = Note::text(what);
+        self.note_redaction(note, masked.count, latency_us);
         strict.then_some(masked.text)
+    }
+
+    /// Logs that secrets were masked, or would be in production.
+    fn note_redaction<'n>(&'n mut self, mut note: Note<'n>, count: usize, latency_us: Option<u64>) {
+        note.kind = NoteKind::Redaction { count };
+        note.event.governance_decision = Some(match self.is_strict() {
+            true => LoggedDecision::Redact,
+            false => LoggedDecision::WouldRedact,
+        });
+        note.event.forwarded = Some(true);
+        note.event.latency_us = latency_us;
+        self.effects.note(&self.active_policy, &mut note);
     }
 }
 

@@ -88,7 +88,7 @@ fn a_message_that_needs_two_approvals_is_denied() {
     let sent = rig.judge_approved(Side::Client, None, text.as_bytes(), Some(&approval));
     assert!(matches!(sent, Verdict::Forward), "{sent:?}");
     let forwarded: Vec<_> =
-        rig.memory.notes.lock().unwrap().iter().map(|note| note.forwarded).collect();
+        rig.memory.notes.lock().unwrap().iter().map(|note| note.event.forwarded).collect();
     assert_eq!(forwarded, [Some(true), Some(true)]);
     rig.people();
     let refusal = refused(rig.client(&listen(r#""x://a/1","x://b/1""#)));

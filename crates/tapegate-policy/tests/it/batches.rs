@@ -34,9 +34,12 @@ fn elements_that_are_not_messages_are_one_line_with_their_number() {
         let mut rig = http(profile);
         assert_eq!(shown(&rig.client(&batch)), verdict);
         let notes = rig.memory.notes.lock().unwrap();
-        let about: Vec<_> = notes.iter().filter(|note| note.decision.as_str() == word).collect();
+        let about: Vec<_> = notes.iter().filter(|note| note.decision().as_str() == word).collect();
         let [note] = about.as_slice() else { panic!("{notes:#?}") };
-        assert!(note.reason.as_deref().unwrap().ends_with("3 elements of the batch"), "{note:?}");
+        assert!(
+            note.event.policy_reason.as_deref().unwrap().ends_with("3 elements of the batch"),
+            "{note:?}"
+        );
     }
 }
 

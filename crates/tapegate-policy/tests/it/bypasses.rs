@@ -268,7 +268,7 @@ fn a_batch_is_refused_on_stdio_and_passes_over_http_only_as_a_whole() {
     let told: Vec<_> = http.memory.notes.lock().unwrap().drain(..).collect();
     let told: Vec<_> = told
         .iter()
-        .map(|note| (note.name.as_deref().unwrap_or_default(), note.forwarded))
+        .map(|note| (note.event.tool.as_deref().unwrap_or_default(), note.event.forwarded))
         .collect();
     assert_eq!(told, [("ls", Some(false)), ("rm", Some(false))]);
     assert_eq!(http.people(), [""; 0]);
@@ -413,7 +413,11 @@ fn a_denied_call_in_a_batch_is_logged_by_its_name_in_development() {
     let told: Vec<_> = notes
         .iter()
         .map(|note| {
-            (note.decision.as_str(), note.name.as_deref().unwrap_or_default(), note.gate.unwrap())
+            (
+                note.decision().as_str(),
+                note.event.tool.as_deref().unwrap_or_default(),
+                note.event.gate.unwrap(),
+            )
         })
         .collect();
     // A call that needs approval cannot wait in a batch, so production refuses it.

@@ -93,7 +93,7 @@ proptest! {
                     let last = |rig: &GateHarness| {
                         let notes = rig.memory.notes.lock().unwrap();
                         let note = notes.last().unwrap();
-                        (note.decision, note.gate, note.rule.clone(), note.reason.clone())
+                        (note.decision(), note.event.gate, note.event.rule.clone(), note.event.policy_reason.clone())
                     };
                     prop_assert_eq!(last(&session), last(&alone), "{}", text);
                 }

@@ -175,8 +175,9 @@ impl GateHarness {
     pub(crate) fn noted(&mut self) -> Vec<String> {
         let mut notes = self.memory.notes.lock().unwrap();
         let show = |note: Note| {
-            let name = note.name.or(note.method).unwrap_or_default();
-            format!("{} {} {name}", note.kind.name(), note.decision.as_str())
+            let decision = note.decision().as_str();
+            let name = note.event.tool.or(note.event.method).unwrap_or_default();
+            format!("{} {decision} {name}", note.event.kind.as_str())
         };
         notes.drain(..).map(show).collect()
     }

@@ -104,7 +104,7 @@ fn line(policy: &Policy, call: &PolicyCall<'_>, drift: Option<&str>) -> String {
     let by = strict.rule.as_deref().unwrap_or("-");
     let ids = strict.policies.join("+");
     let PolicyCall { source, method, name, .. } = call;
-    let gate = GateName::name(strict.gate);
+    let gate = GateName::as_str(strict.gate);
     let row = format!(
         "{method:<24} {source:<7} {name:<16} {done:<13} {gate:<10} {by:<6} {ids:<10} {}",
         lax.logged().as_str()

@@ -181,7 +181,7 @@ fn a_list_that_fails_denies_in_production_and_is_logged_in_development() {
     assert!(sent[0].contains("could not be compared with its pin"), "{sent:?}");
     let note = talk.rig.memory.notes.lock().unwrap().remove(0);
     assert_eq!(
-        note.reason.as_deref(),
+        note.event.policy_reason.as_deref(),
         Some("not compared with its pin: `tools/list`: the server answered: no lists")
     );
     // The next call tries again.

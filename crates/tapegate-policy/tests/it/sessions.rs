@@ -114,8 +114,8 @@ fn development_asks_nobody_and_says_that_production_would() {
     assert_eq!(shown(&rig.client(&call("ask"))), "forward");
     assert_eq!(rig.people(), [""; 0]);
     let note = rig.memory.notes.lock().unwrap().remove(0);
-    assert!(note.auto_approved && note.forwarded == Some(true));
-    assert_eq!(note.decision.as_str(), "WOULD_REQUIRE_APPROVAL");
+    assert!(note.event.auto_approved && note.event.forwarded == Some(true));
+    assert_eq!(note.decision().as_str(), "WOULD_REQUIRE_APPROVAL");
 }
 
 #[test]
@@ -223,8 +223,8 @@ fn a_caller_is_known_by_its_introduction_or_by_what_comes_with_the_call() {
     let asked = rig.people();
     assert!(asked[0].contains("for claude") && asked[1].contains("for cursor"), "{asked:?}");
     let note = rig.memory.notes.lock().unwrap().pop().unwrap();
-    assert_eq!(note.traceparent.as_deref(), Some("00-aa-bb-01"));
-    assert_eq!(note.principal.as_deref(), Some("ann"));
+    assert_eq!(note.event.traceparent.as_deref(), Some("00-aa-bb-01"));
+    assert_eq!(note.event.principal.as_deref(), Some("ann"));
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn a_traceparent_that_is_none_is_not_noted() {
         let params = format!(r#"{{"name":"ls","_meta":{{"traceparent":"{text}"}}}}"#);
         rig.client(&request("tools/call", &params));
         let note = rig.memory.notes.lock().unwrap().pop().unwrap();
-        assert_eq!(note.traceparent, None);
+        assert_eq!(note.event.traceparent, None);
     }
 }
 
@@ -374,7 +374,10 @@ fn text_that_is_not_a_message_is_masked_by_the_same_rules() {
             let is_masked = |text: String| text.contains("[REDACTED:") && !text.contains("AKIA");
             assert!(masked.is_none_or(is_masked), "{text}");
             let note = rig.memory.notes.lock().unwrap().pop().unwrap();
-            assert_eq!((note.decision.as_str(), note.reason.as_deref()), (word, Some("a body")));
+            assert_eq!(
+                (note.decision().as_str(), note.event.policy_reason.as_deref()),
+                (word, Some("a body"))
+            );
         }
     }
 }

@@ -216,13 +216,15 @@ impl OpenLogFile {
 mod tests {
     use std::io::Write;
 
+    use tapegate_core::activity::{ActivityEvent, ActivityKind};
+
     use super::*;
-    use crate::activity::{ActivityEvent, ActivityLog, ActivityLogOptions};
+    use crate::activity::{ActivityLog, ActivityLogOptions};
 
     fn write(log: &mut ActivityLog, number: u64) {
         log.append(&ActivityEvent {
             tape_seq: Some(number),
-            kind: "decision",
+            kind: ActivityKind::Decision,
             ..ActivityEvent::default()
         });
         log.commit().unwrap();

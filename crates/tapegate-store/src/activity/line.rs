@@ -3,11 +3,12 @@
 //! The keys and their order are a promise: docs/activity-log.md names them all. Keys may be added
 //! but are never renamed or removed.
 
+use tapegate_core::activity::{ActivityEvent, EventComponent, GateName, Profile};
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::{check, compact, write_str};
+use tapegate_core::side::Side;
 use tapegate_core::time::{SubSecond, write_rfc3339};
 
-use super::ActivityEvent;
 use super::chain::put_number;
 
 /// Longer texts are truncated: a caller may choose any tool name, and must not inflate the log.
@@ -39,11 +40,11 @@ pub(super) fn write_at(event: &ActivityEvent<'_>, second: &mut SecondCache, out:
     out.reserve(LINE_BYTES);
     let mut body = EventObject { out };
     body.write_time(event.wall_us, second);
-    body.write_known(key!("level"), Some(event.level));
-    body.write_known(key!("kind"), Some(event.kind));
-    body.write_known(key!("component"), Some(event.component));
+    body.write_known(key!("level"), Some(event.level.as_str()));
+    body.write_known(key!("kind"), Some(event.kind.as_str()));
+    body.write_known(key!("component"), event.component.map(EventComponent::as_str));
     body.text(key!("server_id"), &event.server_id);
-    body.write_known(key!("direction"), event.direction);
+    body.write_known(key!("direction"), event.direction.map(direction));
     body.write_optional(key!("method"), event.method.as_deref());
     body.write_optional(key!("tool"), event.tool.as_deref());
     body.write_optional(key!("message_id"), event.message_id.as_deref());
@@ -51,12 +52,12 @@ pub(super) fn write_at(event: &ActivityEvent<'_>, second: &mut SecondCache, out:
         key!("governance_decision"),
         event.governance_decision.map(LoggedDecision::as_str),
     );
-    body.write_known(key!("gate"), event.gate);
+    body.write_known(key!("gate"), event.gate.map(GateName::as_str));
     body.write_optional(key!("rule"), event.rule.as_deref());
     body.list(key!("policies"), &event.policies);
     body.write_optional(key!("policy_reason"), event.policy_reason.as_deref());
     body.write_optional(key!("policy_version"), event.policy_version.as_deref());
-    body.write_known(key!("profile"), Some(event.profile));
+    body.write_known(key!("profile"), event.profile.map(Profile::as_str));
     if let Some(forwarded) = event.forwarded {
         body.write_raw(key!("forwarded"), if forwarded { b"true" } else { b"false" });
     }
@@ -73,6 +74,17 @@ pub(super) fn write_at(event: &ActivityEvent<'_>, second: &mut SecondCache, out:
     body.number(key!("tape_seq"), event.tape_seq);
     body.write_optional(key!("traceparent"), event.traceparent.as_deref());
     body.write_extra(&event.extra);
+}
+
+/// The directions of a message, named by its sender.
+pub(super) const AGENT_TO_SERVER: &str = "agent_to_server";
+pub(super) const SERVER_TO_AGENT: &str = "server_to_agent";
+
+fn direction(sender: Side) -> &'static str {
+    match sender {
+        Side::Client => AGENT_TO_SERVER,
+        Side::Server => SERVER_TO_AGENT,
+    }
 }
 
 /// The formatted second of the last event, which most events share with the one before.
@@ -118,9 +130,9 @@ impl EventObject<'_> {
         self.out.extend_from_slice(key.as_bytes());
     }
 
-    /// Writes one of our own words, which need no escaping; nothing if it is empty.
+    /// Writes one of our own words, which need no escaping.
     fn write_known(&mut self, key: &'static str, word: Option<&'static str>) {
-        if let Some(word) = word.filter(|word| !word.is_empty()) {
+        if let Some(word) = word {
             self.key(key);
             self.out.push(b'"');
             self.out.extend_from_slice(word.as_bytes());

@@ -4,10 +4,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel};
 use tapegate_core::json::write_str;
 
 use super::rotation::LogRemoval;
-use super::{ActivityEvent, files, line};
+use super::{files, line};
 
 /// A writer was killed in the middle of a line.
 pub(super) const TORN: &str = "torn_tail";
@@ -24,11 +25,15 @@ const TORN_BYTES_MAX: usize = 1024;
 pub(super) fn torn_notice(bytes: &[u8]) -> Vec<u8> {
     let kept = String::from_utf8_lossy(&bytes[..bytes.len().min(TORN_BYTES_MAX)]);
     let members = format!("\"torn_bytes\":{},\"torn\":{}", bytes.len(), quoted(&kept));
-    body("warn", TORN, &members)
+    body(EventLevel::Warn, TORN, &members)
 }
 
 pub(super) fn continued_notice(number: u64) -> Vec<u8> {
-    body("info", CONTINUED, &format!("\"previous_file\":{}", quoted(&files::name(number))))
+    body(
+        EventLevel::Info,
+        CONTINUED,
+        &format!("\"previous_file\":{}", quoted(&files::name(number))),
+    )
 }
 
 pub(super) fn removed_notice(removal: &LogRemoval) -> Option<Vec<u8>> {
@@ -41,20 +46,20 @@ pub(super) fn removed_notice(removal: &LogRemoval) -> Option<Vec<u8>> {
         link.seq,
         quoted(link.text())
     );
-    Some(body("info", REMOVED, &members))
+    Some(body(EventLevel::Info, REMOVED, &members))
 }
 
 pub(super) fn lost_notice(events: u64) -> Option<Vec<u8>> {
-    (events > 0).then(|| body("error", LOST, &format!("\"lost\":{events}")))
+    (events > 0).then(|| body(EventLevel::Error, LOST, &format!("\"lost\":{events}")))
 }
 
-fn body(level: &'static str, what: &str, members: &str) -> Vec<u8> {
+fn body(level: EventLevel, what: &str, members: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let extra = format!("\"event\":{},{members}", quoted(what));
     let event = ActivityEvent {
         wall_us: now_us(),
         level,
-        kind: "log",
+        kind: ActivityKind::Log,
         extra: extra.into(),
         ..ActivityEvent::default()
     };

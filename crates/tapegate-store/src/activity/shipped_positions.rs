@@ -188,12 +188,18 @@ fn read(folder: &FolderHandle) -> io::Result<Option<ShippedState>> {
 
 #[cfg(test)]
 mod tests {
+    use tapegate_core::activity::{ActivityEvent, ActivityKind};
+
     use super::*;
-    use crate::activity::{ActivityEvent, ActivityLog, ActivityLogOptions};
+    use crate::activity::{ActivityLog, ActivityLogOptions};
 
     fn take_over(log: &mut ActivityLog, from: &str, seq: u64) {
         let extra = ShippedPositions::members(from, seq).into();
-        log.append(&ActivityEvent { kind: "decision", extra, ..ActivityEvent::default() });
+        log.append(&ActivityEvent {
+            kind: ActivityKind::Decision,
+            extra,
+            ..ActivityEvent::default()
+        });
         log.commit().unwrap();
     }
 

@@ -159,7 +159,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::activity::{ActivityEvent, ActivityLog, ActivityLogOptions};
+    use crate::activity::{ActivityLog, ActivityLogOptions, settled_event};
     use crate::approvals::{ApprovalOutcome, new_id};
     use crate::user_state::ProjectKey;
 
@@ -191,7 +191,7 @@ mod tests {
         fn write(&self, request: &ApprovalRecord, decided: &ApprovalDecision) -> bool {
             let mut log =
                 ActivityLog::open(self.top.path(), ActivityLogOptions::default()).unwrap();
-            log.append(&ActivityEvent::from_settled(request, decided));
+            log.append(&settled_event(request, decided));
             log.commit().is_ok()
         }
 

@@ -5,9 +5,8 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent, EventLevel, GateName};
 use tapegate_core::decision::LoggedDecision;
-
-use tapegate_store::activity::ActivityEvent;
 
 use crate::exit::Failure;
 use crate::state_folder::{log_event, now_us};
@@ -20,8 +19,8 @@ const COMMAND_CHARS_MAX: usize = 500;
 /// An attempt to do something that requires a person.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PersonAttempt<'a> {
-    /// The kind of event: `approval` or `policy`.
-    pub(crate) kind: &'static str,
+    /// The kind of event: `Approval` or `Policy`.
+    pub(crate) kind: ActivityKind,
     /// The command with its subject, such as `approvals approve ap_k3x9`.
     pub(crate) command: &'a str,
     /// The approval request, if it is known.
@@ -41,11 +40,11 @@ impl PersonAttempt<'_> {
             format!("\"event\":\"refused\",\"command\":{}", String::from_utf8_lossy(&quoted));
         let event = ActivityEvent {
             wall_us: now_us(),
-            level: "error",
+            level: EventLevel::Error,
             kind: self.kind,
-            component: "cli",
+            component: Some(EventComponent::Cli),
             governance_decision: Some(LoggedDecision::Refused),
-            gate: (self.kind == "approval").then_some("approval"),
+            gate: (self.kind == ActivityKind::Approval).then_some(GateName::Approval),
             policy_reason: Some(format!("refused `tapegate {command}`: {reason}").into()),
             approval_id: self.approval_id.map(Cow::Borrowed),
             extra: extra.into(),

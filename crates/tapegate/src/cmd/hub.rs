@@ -8,6 +8,7 @@ pub(crate) use args::Args;
 use std::path::Path;
 use std::rc::Rc;
 
+use tapegate_core::activity::ActivityKind;
 use tapegate_hub::hub_lock::{ClaimError, HubLock};
 use tapegate_hub::lifecycle::{self, HubExit, HubSignals};
 use tapegate_hub::limits::HubLimits;
@@ -82,7 +83,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     // Last, when the hub can answer: shims connect as soon as they see this.
     hub_lock.publish_endpoint(&endpoint, &tokens).map_err(lock_failure)?;
     let policy = hub.active_policy();
-    let (name, profile) = (policy.name(), policy.profile.name());
+    let (name, profile) = (policy.name(), policy.profile.as_str());
     let (token, approver_token) = (hub_lock.token_path(), hub_lock.approver_token_path());
     log.log_always(&format!(
         "listening on {endpoint}; the shims' token is in {}; the approvers' token is in {}; \
@@ -124,7 +125,11 @@ fn decisions_unavailable_reason(args: &Args, state: &Path) -> Result<Option<Stri
         Ok(()) => Ok(None),
         Err(failure) if args.key.is_given() => {
             let command = args.key.command_text("hub");
-            let attempt = PersonAttempt { kind: "approval", command: &command, approval_id: None };
+            let attempt = PersonAttempt {
+                kind: ActivityKind::Approval,
+                command: &command,
+                approval_id: None,
+            };
             attempt.log_refusal(state, &failure.message);
             Err(failure)
         }

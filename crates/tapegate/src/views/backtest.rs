@@ -120,7 +120,7 @@ fn summary(tally: &BacktestTally, outline: &BacktestOutline) -> String {
         "{} on {} of {servers}, by the profile {}: {} would not have been sent on",
         counted(tally.frames, "message"),
         counted(outline.tapes, "tape"),
-        outline.profile.name(),
+        outline.profile.as_str(),
         tally.stopped,
     );
     if outline.oversize > 0 {
@@ -188,7 +188,7 @@ pub(crate) fn json(tally: &BacktestTally, outline: &BacktestOutline, tapes: &[&P
     }
     out.extend(single_line_json(|json| {
         json.text("type", "summary");
-        json.text("profile", outline.profile.name());
+        json.text("profile", outline.profile.as_str());
         json.number("tapes", outline.tapes);
         json.texts("servers", &outline.servers.keys().cloned().collect::<Vec<_>>());
         json.number("messages", tally.frames);
@@ -225,7 +225,7 @@ fn write_finding(json: &mut JsonWriter, detail: &FindingDetail) {
     json.text("decision", detail.word);
     json.text("method", &detail.method);
     json.text("name", &detail.name);
-    detail.gate.into_iter().for_each(|gate| json.text("gate", gate.name()));
+    detail.gate.into_iter().for_each(|gate| json.text("gate", gate.as_str()));
     detail.rule.iter().for_each(|rule| json.text("rule", rule));
     if !detail.detail.is_empty() {
         json.text("detail", &detail.detail);
@@ -239,7 +239,7 @@ fn write_change(json: &mut JsonWriter, change: &PolicyChange) {
     for (key, stand) in [("before", &change.before), ("after", &change.after)] {
         json.object_member(key, |json| {
             json.text("decision", stand.word);
-            stand.gate.into_iter().for_each(|gate| json.text("gate", gate.name()));
+            stand.gate.into_iter().for_each(|gate| json.text("gate", gate.as_str()));
             stand.rule.iter().for_each(|rule| json.text("rule", rule));
         });
     }

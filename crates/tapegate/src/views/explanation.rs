@@ -112,19 +112,19 @@ pub(crate) fn json(explained: &Explanation<'_>, profile: Profile) -> Vec<u8> {
     let Explanation { server, judgement } = explained;
     let mut out = JsonWriter::object(|json| {
         json.text("server", server);
-        json.text("profile", profile.name());
+        json.text("profile", profile.as_str());
         let strict = judgement.strict_outcome();
         json.text("production", outcome_word(&strict));
         json.text("development", "forward");
         let done = if profile == Profile::Production { outcome_word(&strict) } else { "forward" };
         json.text("outcome", done);
-        judgement.gate().into_iter().for_each(|gate| json.text("gate", gate.name()));
+        judgement.gate().into_iter().for_each(|gate| json.text("gate", gate.as_str()));
         json.list("calls", judgement.all_calls(), |json, call| {
             json.text("method", &call.method);
             json.text("name", &call.name);
             let Some(decision) = &call.decision else { return };
             json.text("production", outcome_word(&decision.strict));
-            json.text("gate", decision.gate.name());
+            json.text("gate", decision.gate.as_str());
             decision.rule.iter().for_each(|rule| json.text("rule", rule));
             json.texts("policies", &decision.policies);
             if let DecisionOutcome::Hold { workflow } = &decision.strict {

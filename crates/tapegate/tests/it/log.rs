@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
+use tapegate_core::activity::{
+    ActivityEvent, ActivityKind, EventComponent, EventLevel, GateName, Profile,
+};
 use tapegate_core::decision::LoggedDecision;
-use tapegate_store::activity::{ActivityEvent, ActivityLog, ActivityLogOptions, KINDS, parts};
+use tapegate_core::side::Side;
+use tapegate_store::activity::{ActivityLog, ActivityLogOptions, parts};
 use tempfile::TempDir;
 
 use crate::support::tapegate;
@@ -16,19 +20,19 @@ use crate::tape_faults::SmallFileSystem;
 fn event(number: u64) -> ActivityEvent<'static> {
     ActivityEvent {
         wall_us: 1_774_016_531_804_012 + number as i64 * 1_000_000,
-        level: if number.is_multiple_of(2) { "info" } else { "warn" },
-        kind: "decision",
-        component: "shim",
+        level: if number.is_multiple_of(2) { EventLevel::Info } else { EventLevel::Warn },
+        kind: ActivityKind::Decision,
+        component: Some(EventComponent::Shim),
         server_id: if number < 5 { "files" } else { "github" }.into(),
-        direction: Some("agent_to_server"),
+        direction: Some(Side::Client),
         method: Some("tools/call".into()),
         tool: Some(format!("tool_{number}").into()),
         governance_decision: Some(match number.is_multiple_of(2) {
             true => LoggedDecision::Forward,
             false => LoggedDecision::Deny,
         }),
-        gate: Some("rules"),
-        profile: "production",
+        gate: Some(GateName::Governance),
+        profile: Some(Profile::Production),
         forwarded: Some(number.is_multiple_of(2)),
         ..ActivityEvent::default()
     }
@@ -336,7 +340,7 @@ fn every_word_that_a_log_can_have_is_taken_and_documented() {
         assert!(section.contains(&format!("`{word}`")), "docs/activity-log.md lacks `{word}`");
     }
     let row = docs.lines().find(|line| line.starts_with("| `kind` | `decision`")).unwrap();
-    for kind in KINDS {
+    for kind in ActivityKind::WORDS {
         says(folder.path(), &["log", "--kind", kind], 0);
         assert!(row.contains(&format!("`{kind}`")), "docs/activity-log.md lacks `{kind}`");
     }

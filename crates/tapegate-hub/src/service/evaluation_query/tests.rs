@@ -299,12 +299,12 @@ fn came(verdict: &Verdict, notes: &[Note<'_>]) -> MessageOutcome {
         Verdict::ListFirst(_) => panic!("nothing is pinned"),
     };
     let stopped = |note: &&Note<'_>| match outcome {
-        "deny" => note.decision == LoggedDecision::Deny,
+        "deny" => note.decision() == LoggedDecision::Deny,
         _ => matches!(note.kind, NoteKind::HoldOpened { .. }),
     };
     // A malformed message is refused before any rule is evaluated.
     let rule = notes.iter().find(stopped).filter(|_| gate.as_deref() != Some("framing"));
-    let rule = rule.and_then(|note| note.rule.as_deref()).map(str::to_owned);
+    let rule = rule.and_then(|note| note.event.rule.as_deref()).map(str::to_owned);
     MessageOutcome { outcome, gate, rule }
 }
 
@@ -315,7 +315,7 @@ fn judged(judgement: &Judgement<'_>, profile: Profile) -> MessageOutcome {
     let faulty = gate == Some(GateName::Framing);
     let leading = judgement.leading_call().filter(|_| outcome != "forward" && !faulty);
     let rule = leading.and_then(|call| call.decision.as_ref()?.rule.as_deref());
-    let gate = gate.map(|gate| gate.name().to_owned());
+    let gate = gate.map(|gate| gate.as_str().to_owned());
     MessageOutcome { outcome, gate, rule: rule.map(str::to_owned) }
 }
 
@@ -331,14 +331,14 @@ fn decisions(notes: &[Note<'_>], judgement: &Judgement<'_>) -> [Vec<String>; 2] 
         )
     };
     let noted = notes.iter().filter(decided).map(|note| {
-        let (method, name) = (note.method.as_deref(), note.name.as_deref());
-        let gate = note.gate.map_or("-", |gate| gate.name());
+        let (method, name) = (note.event.method.as_deref(), note.event.tool.as_deref());
+        let gate = note.event.gate.map_or("-", |gate| gate.as_str());
         let (method, name) = (method.unwrap_or_default(), name.unwrap_or_default());
-        line(method, name, note.decision.as_str(), gate, note.rule.as_deref())
+        line(method, name, note.decision().as_str(), gate, note.event.rule.as_deref())
     });
     let told = judgement.all_calls().filter_map(|call| {
         let decision = call.decision.as_ref()?;
-        let (gate, rule) = (decision.gate.name(), decision.rule.as_deref());
+        let (gate, rule) = (decision.gate.as_str(), decision.rule.as_deref());
         Some(line(&call.method, &call.name, decision.logged().as_str(), gate, rule))
     });
     let (mut noted, mut told): (Vec<_>, Vec<_>) = (noted.collect(), told.collect());
@@ -392,7 +392,7 @@ fn hub(policy: &Policy, profile: Profile, message: &TestMessage) -> Option<Messa
         {
             MessageOutcome {
                 outcome: word(&decided.decision.outcome),
-                gate: Some(decided.decision.gate.name().to_owned()),
+                gate: Some(decided.decision.gate.as_str().to_owned()),
                 rule: decided.decision.rule.as_deref().map(str::to_owned),
             }
         }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tapegate_store::activity::ActivityEvent;
+use tapegate_core::activity::{ActivityEvent, EventComponent};
+use tapegate_store::activity::refused_file_event;
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalEntry, ApprovalError, ApprovalOutcome, ApprovalRecord,
 };
@@ -105,8 +106,9 @@ impl Hub {
     /// Reports and logs every approval file that was set aside.
     pub(super) fn report_refused(&self) {
         for file in self.tasks.approvals.take_refused() {
-            let (component, profile) = ("hub", self.active_policy().profile.name());
-            let event = ActivityEvent::from_refused(&file, self.clock.now().wall_us);
+            let (component, profile) =
+                (Some(EventComponent::Hub), Some(self.active_policy().profile));
+            let event = refused_file_event(&file, self.clock.now().wall_us);
             let event = ActivityEvent { component, profile, ..event };
             let message = event.policy_reason.as_deref().unwrap_or_default();
             (self.options.notice)(NoticeLevel::Error, message);

@@ -21,7 +21,7 @@ pub(super) struct PolicyUses {
 /// Reports keys of profiles and of the principal that have no effect.
 pub(super) fn check(top: &Node, policy: &Policy, uses: PolicyUses, findings: &mut Findings) {
     for (profile, overrides) in &policy.profiles {
-        let place = format!("profiles.{}", profile.name());
+        let place = format!("profiles.{}", profile.as_str());
         findings.with_step(&place, |findings| {
             check_overridden(top, policy, (*profile, overrides), uses, findings);
         });
@@ -45,7 +45,7 @@ fn check_overridden(
     uses: PolicyUses,
     findings: &mut Findings,
 ) {
-    let place = |section: &str| spot(top, &["profiles", profile.name(), section]);
+    let place = |section: &str| spot(top, &["profiles", profile.as_str(), section]);
     if profile == Profile::Development
         && let Some(spot) = place("approval")
     {

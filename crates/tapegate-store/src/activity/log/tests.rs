@@ -8,15 +8,16 @@ use std::path::Path;
 use super::*;
 use crate::activity::chain::{ChainedLine, SealHasher};
 use crate::activity::parts;
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent, EventLevel, Profile};
 
 fn event(number: usize) -> ActivityEvent<'static> {
     ActivityEvent {
         wall_us: 1_774_016_531_804_012 + number as i64,
-        level: "info",
-        kind: "decision",
-        component: "shim",
+        level: EventLevel::Info,
+        kind: ActivityKind::Decision,
+        component: Some(EventComponent::Shim),
         tool: Some(format!("tool {number}").into()),
-        profile: "production",
+        profile: Some(Profile::Production),
         ..ActivityEvent::default()
     }
 }

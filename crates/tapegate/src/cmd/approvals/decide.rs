@@ -3,9 +3,11 @@
 use std::io::Write;
 use std::path::Path;
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent};
 use tapegate_core::json::write_str;
 use tapegate_policy::model::Profile;
-use tapegate_store::activity::{ActivityError, ActivityEvent};
+use tapegate_store::activity::ActivityError;
+use tapegate_store::activity::settled_event;
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalEntry, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore,
     is_id,
@@ -25,8 +27,11 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
     let out = &mut args.format.list(out);
     let by = decider_name(args)?;
     let command = command(args);
-    let attempt =
-        PersonAttempt { kind: "approval", command: &command, approval_id: whole_id(args) };
+    let attempt = PersonAttempt {
+        kind: ActivityKind::Approval,
+        command: &command,
+        approval_id: whole_id(args),
+    };
     // Before requests are read, so that an agent is refused whatever it names.
     let authorized = args.key.authorize("deciding about a call", &project.state);
     attempt.log_if_refused(&project.state, authorized)?;
@@ -244,12 +249,12 @@ pub(super) fn event<'a>(
     let workflow = String::from_utf8(workflow).unwrap_or_default();
     let extra = format!("\"workflow\":{workflow}").into();
     // Only production holds calls; development forwards them.
-    let profile = Profile::Production.name();
+    let profile = Some(Profile::Production);
     ActivityEvent {
-        component: "cli",
+        component: Some(EventComponent::Cli),
         profile,
         extra,
-        ..ActivityEvent::from_settled(request, decided)
+        ..settled_event(request, decided)
     }
 }
 

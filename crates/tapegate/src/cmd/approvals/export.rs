@@ -11,11 +11,13 @@ use crate::settings::state_folder::STATE_NAME;
 use crate::settings::user_state::project_key;
 use crate::views::visible_text;
 use crate::{approver_check, terminal_output};
+use tapegate_core::activity::ActivityKind;
 
 /// Writes a copy of the project's key to a new file.
 pub(super) fn run(project: &Project, path: &str) -> anyhow::Result<Exit> {
     let command = format!("approvals export-key {path}");
-    let attempt = PersonAttempt { kind: "approval", command: &command, approval_id: None };
+    let attempt =
+        PersonAttempt { kind: ActivityKind::Approval, command: &command, approval_id: None };
     let required = approver_check::require_person(
         "exporting the project's key",
         "run it in a terminal that you opened, not an agent",

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tapegate_store::activity::{ActivityError, ActivityEvent};
+use tapegate_core::activity::{ActivityEvent, EventComponent};
+use tapegate_store::activity::ActivityError;
+use tapegate_store::activity::refused_file_event;
 use tapegate_store::approvals::{ApprovalEntry, ApprovalStore};
 
 use super::decide::{self, is_of_project};
@@ -50,8 +52,10 @@ impl Project {
         });
         let entries = approvals.entries().map_err(failure)?;
         for file in approvals.take_refused() {
-            let event =
-                ActivityEvent { component: "cli", ..ActivityEvent::from_refused(&file, now_us()) };
+            let event = ActivityEvent {
+                component: Some(EventComponent::Cli),
+                ..refused_file_event(&file, now_us())
+            };
             let message = event.policy_reason.as_deref().unwrap_or_default();
             terminal_output::warn(&format!("{message}; it was kept as `{}`", file.kept.display()));
             if let Err(error) = self.log(&event) {

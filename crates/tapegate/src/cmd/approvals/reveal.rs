@@ -2,7 +2,7 @@
 //!
 //! They are written only to the terminal, and the reveal is logged before they are shown.
 
-use tapegate_store::activity::ActivityEvent;
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent, EventLevel, GateName};
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalEntry, ApprovalOutcome, ApprovalRecord, ApprovalStore, UnmaskedParams,
 };
@@ -21,7 +21,8 @@ const WAY_OUT: &str = "run it in a terminal that you opened, not an agent";
 pub(super) fn run(args: &Args, project: &Project) -> anyhow::Result<Exit> {
     let by = decide::decider_name(args)?;
     let command = format!("approvals show {} --reveal", args.ids.join(" "));
-    let attempt = PersonAttempt { kind: "approval", command: &command, approval_id: None };
+    let attempt =
+        PersonAttempt { kind: ActivityKind::Approval, command: &command, approval_id: None };
     let required = approver_check::require_person("revealing masked values", WAY_OUT);
     attempt.log_if_refused(&project.state, required)?;
     let entries = project.entries()?;
@@ -116,13 +117,13 @@ fn event<'a>(request: &'a ApprovalRecord, by: &'a str) -> ActivityEvent<'a> {
     let message = format!("the masked values of the call were shown to {by} on a terminal");
     ActivityEvent {
         wall_us: now_us(),
-        level: "warn",
-        kind: "approval",
-        component: "cli",
+        level: EventLevel::Warn,
+        kind: ActivityKind::Approval,
+        component: Some(EventComponent::Cli),
         server_id: request.server_id.as_str().into(),
         method: Some(request.method.as_str().into()),
         tool: Some(request.tool.as_str().into()),
-        gate: Some("approval"),
+        gate: Some(GateName::Approval),
         policy_reason: Some(message.into()),
         approval_id: Some(request.id.as_str().into()),
         extra: format!("\"event\":\"revealed\",\"revealed_to\":{name}").into(),

@@ -1,10 +1,11 @@
 //! Selects the events to show.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use tapegate_core::activity::ActivityKind;
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::time::read_rfc3339;
 use tapegate_policy::glob::Glob;
-use tapegate_store::activity::{KINDS, LoggedEvent};
+use tapegate_store::activity::LoggedEvent;
 
 use crate::exit::{Exit, Failure};
 
@@ -21,7 +22,7 @@ pub(crate) struct LogFilterArgs {
     #[arg(long, value_name = "WORD", value_delimiter = ',', ignore_case = true, value_parser = decision_parser())]
     decision: Vec<LoggedDecision>,
     /// Only these kinds
-    #[arg(long, value_name = "WORD", value_delimiter = ',', ignore_case = true, value_parser = PossibleValuesParser::new(KINDS))]
+    #[arg(long, value_name = "WORD", value_delimiter = ',', ignore_case = true, value_parser = PossibleValuesParser::new(ActivityKind::WORDS))]
     kind: Vec<String>,
     /// Only events since this time: 30m, 1h, 2d, or an RFC 3339 time
     #[arg(long, value_name = "WHEN")]

@@ -6,8 +6,8 @@ mod written_files;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent, EventLevel};
 use tapegate_store::accepted_policies::{Acceptance, AcceptedPolicy};
-use tapegate_store::activity::ActivityEvent;
 
 use super::backtest::backtest_tape::BacktestTape;
 use super::backtest::{self, PolicyImpact};
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 
 /// The attempt that is logged if the command is refused.
 fn attempt(command: &str) -> PersonAttempt<'_> {
-    PersonAttempt { kind: "policy", command, approval_id: None }
+    PersonAttempt { kind: ActivityKind::Policy, command, approval_id: None }
 }
 
 /// The policy to accept or forget. A policy whose file is gone can still be forgotten.
@@ -236,9 +236,9 @@ fn show(
 fn log(state: &Path, event: &str, message: &str, version: &str) {
     let event = ActivityEvent {
         wall_us: now_us(),
-        level: "warn",
-        kind: "policy",
-        component: "cli",
+        level: EventLevel::Warn,
+        kind: ActivityKind::Policy,
+        component: Some(EventComponent::Cli),
         policy_reason: Some(message.into()),
         policy_version: (!version.is_empty()).then(|| version.into()),
         extra: format!("\"event\":\"{event}\"").into(),

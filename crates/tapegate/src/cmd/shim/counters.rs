@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use tapegate_core::activity::Profile;
 use tapegate_core::side::Side;
 use tapegate_hub::api::{
     ApiProfile, Counters, DecisionCount, FramingCount, MessageCount, StreamDirection,
@@ -27,10 +28,7 @@ pub(super) struct SessionCounters {
 impl SessionCounters {
     /// Counts a message; a response has no method.
     pub(super) fn message(&mut self, from: Side, method: Option<&str>) {
-        let direction = match from {
-            Side::Client => StreamDirection::AgentToServer,
-            Side::Server => StreamDirection::ServerToAgent,
-        };
+        let direction = StreamDirection::from(from);
         let key = (direction, method.unwrap_or_default().to_owned());
         if let Some(count) = self.messages.get_mut(&key) {
             *count += 1;
@@ -54,8 +52,8 @@ impl SessionCounters {
                 *self.framing.entry("message_too_large").or_default() += 1
             }
             NoteKind::Decision | NoteKind::HoldOpened { .. } => {
-                let development = note.profile == tapegate_policy::model::Profile::Development;
-                *self.decisions.entry((note.decision.as_str(), development)).or_default() += 1;
+                let development = note.event.profile == Some(Profile::Development);
+                *self.decisions.entry((note.decision().as_str(), development)).or_default() += 1;
             }
             _ => {}
         }

@@ -13,13 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tapegate_core::activity::{ActivityEvent, EventComponent};
 use tapegate_core::gate::{HoldId, HoldOutcome};
 use tapegate_core::relay::HELD_TOTAL_MAX;
 use tapegate_policy::policy_gate::PolicyHandle;
 use tapegate_policy::redact::RedactionKey;
 use tapegate_policy::refuse::RefusalSubject;
 use tapegate_store::FolderWatcher;
-use tapegate_store::activity::ActivityEvent;
+use tapegate_store::activity::refused_file_event;
+use tapegate_store::activity::settled_event;
 use tapegate_store::approvals::{ApprovalRecord, ApprovalStore};
 use tapegate_wire::clock::Clock;
 use tapegate_wire::port::StreamPort;
@@ -184,9 +186,9 @@ impl FileApprovalsInner {
         approvals.log_unlogged(&self.state, |request, decided| {
             let extra = "\"recovered\":true".into();
             let event = ActivityEvent {
-                component: "shim",
+                component: Some(EventComponent::Shim),
                 extra,
-                ..ActivityEvent::from_settled(request, decided)
+                ..settled_event(request, decided)
             };
             log_event(&self.state, &event).is_ok()
         });
@@ -195,7 +197,7 @@ impl FileApprovalsInner {
     /// Logs every approval file that was set aside.
     fn report_refused(&self, approvals: &ApprovalStore) {
         for file in approvals.take_refused() {
-            self.journal.log_event(ActivityEvent::from_refused(&file, self.clock.now().wall_us));
+            self.journal.log_event(refused_file_event(&file, self.clock.now().wall_us));
         }
     }
 }

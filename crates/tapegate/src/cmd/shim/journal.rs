@@ -14,15 +14,15 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tapegate_core::activity::{ActivityEvent, EventComponent};
 use tapegate_core::gate::HoldId;
 use tapegate_core::json;
 use tapegate_core::side::{Lane, Side};
 use tapegate_policy::model::Profile;
 use tapegate_policy::note::{Note, NoteKind};
 use tapegate_policy::redact::Redactor;
-use tapegate_store::activity::ActivityEvent;
 
-use self::event_details::{details, level, list_method_of};
+use self::event_details::details;
 pub(super) use self::event_sink::{EventSink, ShippedLog};
 use self::gate_notes::GateNotes;
 use super::counters::SessionCounters;
@@ -118,7 +118,7 @@ impl ShimJournal {
             masked.map(|text| Cow::Owned(text.into_owned()))
         };
         let event = ActivityEvent {
-            profile: inner.profile.name(),
+            profile: Some(inner.profile),
             method: mask(&event.method),
             tool: mask(&event.tool),
             policy_reason: mask(&event.policy_reason),
@@ -180,7 +180,7 @@ impl JournalInner {
             _ => self.approvals.remove(&hold_id),
         });
         let listed = match &note.kind {
-            NoteKind::Filter { offer, .. } => Some(list_method_of(*offer)),
+            NoteKind::Filter { offer, .. } => Some(offer.list_method()),
             _ => None,
         };
         let connection_id = match connection_of(&self.connection_id, note.lane) {
@@ -189,47 +189,27 @@ impl JournalInner {
             Cow::Owned(name) => Cow::Owned(name),
         };
         let masked = |text| masked(self.masking.as_ref(), text);
-        let id = note.id.as_deref().map(unquoted_id);
-        self.append(
-            ActivityEvent {
-                wall_us: note.at.wall_us,
-                level: level(note),
-                kind: note.kind.name(),
-                direction: Some(match note.from {
-                    Side::Client => "agent_to_server",
-                    Side::Server => "server_to_agent",
-                }),
-                method: masked(note.method.as_deref().or(listed)),
-                tool: masked(note.name.as_deref()),
-                message_id: masked(id.as_deref()),
-                governance_decision: Some(note.decision),
-                gate: note.gate.map(|gate| gate.name()),
-                rule: note.rule.as_deref().map(Cow::Borrowed),
-                policies: Cow::Borrowed(&note.policies),
-                policy_reason: masked(note.reason.as_deref()),
-                policy_version: note.policy_version.as_deref().map(Cow::Borrowed),
-                profile: note.profile.name(),
-                forwarded: note.forwarded,
-                auto_approved: note.auto_approved,
-                latency_us: latency_us(note),
-                principal: masked(note.principal.as_deref()),
-                approval_id: approval_id.as_deref().map(Cow::Borrowed),
-                decided_by: decided_by.map(Cow::Borrowed),
-                connection_id,
-                request_id: note.correlation_id.as_deref().map(Cow::Borrowed),
-                tape_seq: note.n.filter(|_| self.taped),
-                traceparent: note.traceparent.as_deref().map(Cow::Borrowed),
-                extra: masked(Some(&extra)).unwrap_or_default(),
-                ..ActivityEvent::default()
-            },
-            false,
-        );
+        let event = &note.event;
+        let event = ActivityEvent {
+            method: masked(event.method.as_deref().or(listed)),
+            tool: masked(event.tool.as_deref()),
+            message_id: masked(event.message_id.as_deref()),
+            policy_reason: masked(event.policy_reason.as_deref()),
+            principal: masked(event.principal.as_deref()),
+            approval_id: approval_id.as_deref().map(Cow::Borrowed),
+            decided_by: decided_by.map(Cow::Borrowed),
+            connection_id,
+            tape_seq: event.tape_seq.filter(|_| self.taped),
+            extra: masked(Some(&extra)).unwrap_or_default(),
+            ..event.clone()
+        };
+        self.append(event, false);
     }
 
     /// Appends an event, and prints it unless that has already been done.
     fn append(&mut self, event: ActivityEvent<'_>, printed: bool) {
         let mut event = event;
-        event.component = "shim";
+        event.component = Some(EventComponent::Shim);
         event.server_id = Cow::Borrowed(&self.server_id);
         event.tape_session_id = Some(Cow::Borrowed(&self.session_id));
         if event.connection_id.is_empty() {
@@ -262,17 +242,6 @@ pub(super) fn connection_of(shim: &str, lane: Lane) -> Cow<'_, str> {
         0 | 1 => Cow::Borrowed(shim),
         session => Cow::Owned(format!("{shim}.{session}")),
     }
-}
-
-/// How long a decision took, rounded up to whole microseconds.
-fn latency_us(note: &Note<'_>) -> Option<u64> {
-    note.latency_ns.map(|ns| ns.div_ceil(1000))
-}
-
-/// The id of a message for display: text without its quotes.
-fn unquoted_id(id: &str) -> Cow<'_, str> {
-    let text = id.starts_with('"').then(|| json::string(id.as_bytes())).flatten();
-    text.unwrap_or(Cow::Borrowed(id))
 }
 
 pub(super) fn quoted(text: &str) -> String {

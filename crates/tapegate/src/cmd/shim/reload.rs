@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel};
 use tapegate_policy::policy_gate::PolicyHandle;
-use tapegate_store::activity::ActivityEvent;
 use tapegate_wire::memory;
 use tapegate_yaml::shape::nearest_name;
 use tokio::sync::Notify;
@@ -98,8 +98,8 @@ impl PolicyReloader<'_> {
         let reason = format!("`{}` was written again, with the accepted content", path.display());
         self.journal.log_event(ActivityEvent {
             wall_us: self.plan.clock.now().wall_us,
-            level: "info",
-            kind: "policy",
+            level: EventLevel::Info,
+            kind: ActivityKind::Policy,
             policy_reason: Some(reason.into()),
             policy_version: self
                 .policy_handle
@@ -150,8 +150,8 @@ impl PolicyReloader<'_> {
         let version = self.policy_handle.get().policy.map(|policy| policy.version.clone());
         self.journal.log_event(ActivityEvent {
             wall_us: self.plan.clock.now().wall_us,
-            level: if notice.is_warning() { "warn" } else { "info" },
-            kind: "policy",
+            level: if notice.is_warning() { EventLevel::Warn } else { EventLevel::Info },
+            kind: ActivityKind::Policy,
             policy_reason: Some(notice.message().into()),
             policy_version: version.map(Into::into),
             extra: format!(
@@ -204,10 +204,10 @@ impl PolicyReloader<'_> {
         };
         self.journal.log_event(ActivityEvent {
             wall_us: self.plan.clock.now().wall_us,
-            level: if word == "loaded" { "info" } else { "warn" },
-            kind: "policy",
+            level: if word == "loaded" { EventLevel::Info } else { EventLevel::Warn },
+            kind: ActivityKind::Policy,
             policy_reason: Some(
-                format!("{what}; profile {}", rule.active_policy.profile.name()).into(),
+                format!("{what}; profile {}", rule.active_policy.profile.as_str()).into(),
             ),
             policy_version: version.map(Into::into),
             extra: format!("\"event\":{}", quoted(word)).into(),
@@ -232,8 +232,8 @@ impl PolicyReloader<'_> {
         );
         self.journal.log_event(ActivityEvent {
             wall_us: self.plan.clock.now().wall_us,
-            level: "warn",
-            kind: "policy",
+            level: EventLevel::Warn,
+            kind: ActivityKind::Policy,
             policy_reason: Some(message.into()),
             policy_version: Some(rule.version().to_owned().into()),
             extra: "\"event\":\"unknown_source\"".into(),
@@ -251,8 +251,8 @@ impl PolicyReloader<'_> {
         let faults: Vec<String> = faults.iter().take(20).map(|fault| quoted(fault)).collect();
         self.journal.log_event(ActivityEvent {
             wall_us: self.plan.clock.now().wall_us,
-            level: "error",
-            kind: "policy",
+            level: EventLevel::Error,
+            kind: ActivityKind::Policy,
             policy_reason: Some(message.into()),
             policy_version: held.map(Into::into),
             extra: format!("\"event\":\"refused\",\"faults\":[{}]", faults.join(",")).into(),

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel};
 use tapegate_policy::policy_gate::PolicyHandle;
-use tapegate_store::activity::{ActivityEvent, ActivityLog, ActivityLogOptions};
+use tapegate_store::activity::{ActivityLog, ActivityLogOptions};
 use tapegate_wire::memory;
 use tapegate_wire::signals::Signals;
 use tapegate_wire::stdio::ShutdownTimeouts;
@@ -190,8 +191,8 @@ fn warn_of_exposure(plan: &ShimPlan, journal: &ShimJournal) {
         let Some(text) = text else { continue };
         journal.log_event(ActivityEvent {
             wall_us: plan.clock.now().wall_us,
-            level: "warn",
-            kind: "session",
+            level: EventLevel::Warn,
+            kind: ActivityKind::Session,
             policy_reason: Some(text.into()),
             extra: format!("\"event\":\"{event}\"").into(),
             ..ActivityEvent::default()
@@ -209,8 +210,8 @@ fn warn_of_unsent_telemetry(plan: &ShimPlan, rule: &ShimPolicy, journal: &ShimJo
         );
         journal.log_event(ActivityEvent {
             wall_us: plan.clock.now().wall_us,
-            level: "warn",
-            kind: "session",
+            level: EventLevel::Warn,
+            kind: ActivityKind::Session,
             policy_reason: Some(text.into()),
             extra: "\"event\":\"unsent_telemetry\"".into(),
             ..ActivityEvent::default()

@@ -1,5 +1,6 @@
 //! A governed session: its gate, its tape, and the log events of its start and end.
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel};
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Gate, GateInput, HoldEnd, HoldId, ListStep, Verdict};
 use tapegate_core::pending::UnansweredRequest;
@@ -12,7 +13,6 @@ use tapegate_policy::model::Profile;
 use tapegate_policy::policy_gate::{
     GateEffects, GateSettings, IdGenerator, PolicyGate, PolicyHandle,
 };
-use tapegate_store::activity::ActivityEvent;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::recorded_session::{HoldOutcomeReceiver, OnTapeError, RecordedSession};
 use tapegate_wire::stdio::{EndCause, SessionOutcome};
@@ -141,8 +141,8 @@ impl SessionLog {
         let version = &self.policy_version;
         self.journal.log_event(ActivityEvent {
             wall_us: self.clock.now().wall_us,
-            level: "info",
-            kind: "session",
+            level: EventLevel::Info,
+            kind: ActivityKind::Session,
             policy_reason: Some(message.into()),
             policy_version: (!version.is_empty()).then(|| version.into()),
             extra: format!("\"event\":{}{}{extra}", quoted(event), self.tape).into(),

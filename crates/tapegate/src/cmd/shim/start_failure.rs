@@ -3,6 +3,7 @@
 //! If a server closes the connection, clients show "failed" and no reason. So every request is
 //! answered with the reason until the client leaves.
 
+use tapegate_core::activity::ActivityKind;
 use tapegate_core::actor::{Actor, ActorAction, ActorEvent, ActorSessionId};
 use tapegate_core::frame::{Envelope, Frame, FrameBody, MessageKind, elements, error_reply};
 use tapegate_core::relay::CODE_GONE;
@@ -37,10 +38,12 @@ pub(super) enum FailureKind {
 
 impl FailureKind {
     /// The kind of the event in the activity log.
-    pub(super) fn event(self) -> &'static str {
+    pub(super) fn event(self) -> ActivityKind {
         match self {
-            Self::Policy => "policy",
-            Self::Server | Self::Hub | Self::Tape | Self::State | Self::Settings => "session",
+            Self::Policy => ActivityKind::Policy,
+            Self::Server | Self::Hub | Self::Tape | Self::State | Self::Settings => {
+                ActivityKind::Session
+            }
         }
     }
 

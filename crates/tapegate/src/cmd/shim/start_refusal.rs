@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::rc::Rc;
 
+use tapegate_core::activity::{ActivityEvent, EventComponent, EventLevel};
 use tapegate_core::actor::Actor;
-use tapegate_store::activity::ActivityEvent;
 use tapegate_wire::actor_host::{self, ActorHost, ActorHostOptions};
 use tapegate_wire::clock::Clock;
 use tapegate_wire::http::bridge_in::{InboundBridge, ServerProvider};
@@ -70,9 +70,9 @@ pub(super) fn start_failed_event(
     let faults: Vec<String> = reason.lines().take(20).map(quoted).collect();
     ActivityEvent {
         wall_us,
-        level: "error",
+        level: EventLevel::Error,
         kind: kind.event(),
-        component: "shim",
+        component: Some(EventComponent::Shim),
         policy_reason: Some(format!("the session cannot start: {reason}").into()),
         extra: format!("\"event\":\"start_failed\",\"faults\":[{}]", faults.join(",")).into(),
         ..ActivityEvent::default()

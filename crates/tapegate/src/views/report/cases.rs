@@ -49,7 +49,7 @@ fn case(came: &CaseResult, test: &TestCase) -> ReportCase {
     let failed = !came.misses.is_empty();
     let decision = came.judgement.leading_call().and_then(|call| call.decision.as_ref());
     let mut facts = vec![("decision", json::quoted(came.case_outcome.as_str()))];
-    facts.extend(came.judgement.gate().map(|gate| ("gate", json::quoted(gate.name()))));
+    facts.extend(came.judgement.gate().map(|gate| ("gate", json::quoted(gate.as_str()))));
     let rule = decision.and_then(|decision| decision.rule.as_deref());
     facts.extend(rule.map(|rule| ("policy_rule", json::quoted(rule))));
     ReportCase {

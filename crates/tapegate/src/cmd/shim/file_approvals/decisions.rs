@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel, GateName};
 use tapegate_core::decision::LoggedDecision;
+use tapegate_core::side::Side;
 
 use tapegate_core::gate::{Approval, HoldId, HoldOutcome};
-use tapegate_store::activity::ActivityEvent;
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore,
 };
@@ -156,13 +157,13 @@ impl FileApprovalsInner {
         let text = Cow::Borrowed;
         self.journal.log_event(ActivityEvent {
             wall_us: decided.at_us,
-            level: "warn",
-            kind: "approval",
-            direction: Some("agent_to_server"),
+            level: EventLevel::Warn,
+            kind: ActivityKind::Approval,
+            direction: Some(Side::Client),
             method: Some(text(&open.method)),
             tool: Some(text(&open.subject.name)),
             governance_decision: Some(LoggedDecision::Deny),
-            gate: Some("approval"),
+            gate: Some(GateName::Approval),
             policy_reason: decided.reason.as_deref().map(text),
             forwarded: Some(false),
             approval_id: Some(text(&open.request.id)),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tapegate_hub::api::{EventLine, EventsRequest};
+use tapegate_hub::api::{EventsRequest, upload_object};
 use tapegate_hub::client::{ClientError, HubClient};
 use tapegate_store::activity::LoggedEvent;
 use tapegate_store::outbox::{Outbox, OutboxSender};
@@ -180,7 +180,7 @@ impl UploadWorker {
 
     /// Sends lines repeatedly until the hub accepts them or rejects them for good.
     async fn send(&self, from: &str, lines: &[(u64, LoggedEvent)]) -> Result<(), ClientError> {
-        let events = lines.iter().map(|(seq, line)| EventLine::from_logged(*seq, line)).collect();
+        let events = lines.iter().map(|(seq, line)| upload_object(line, Some(*seq))).collect();
         let ends = [lines.first(), lines.last()].map(|line| line.map_or(0, |(seq, _)| *seq));
         // A hub of an earlier version recognizes duplicates by this name.
         let batch = Some(format!("{from}-{}-{}", ends[0], ends[1]));

@@ -1,11 +1,9 @@
 //! The members that are specific to each kind of note.
 
 use std::borrow::Cow;
-use tapegate_core::decision::LoggedDecision;
 
 use tapegate_core::gate::{HoldEnd, HoldId};
-use tapegate_policy::gated_requests::OfferKind;
-use tapegate_policy::note::{Note, NoteKind};
+use tapegate_policy::note::NoteKind;
 use tapegate_policy::redact::Redactor;
 
 use super::{masked, quoted};
@@ -14,25 +12,6 @@ use super::{masked, quoted};
 const RAW_CHARS_MAX: usize = 1024;
 /// How many characters of the name of a hidden item are kept.
 const NAME_CHARS_MAX: usize = 200;
-
-/// The method that lists this kind of offer.
-pub(super) fn list_method_of(offer: OfferKind) -> &'static str {
-    match offer {
-        OfferKind::Tool => "tools/list",
-        OfferKind::Prompt => "prompts/list",
-        OfferKind::Resource => "resources/list",
-        OfferKind::Template => "resources/templates/list",
-    }
-}
-
-pub(super) fn level(note: &Note<'_>) -> &'static str {
-    let quiet = match &note.kind {
-        NoteKind::Decision | NoteKind::ServerRequest => note.decision == LoggedDecision::Forward,
-        NoteKind::Filter { .. } | NoteKind::Http => true,
-        _ => false,
-    };
-    if quiet { "info" } else { "warn" }
-}
 
 /// The beginning of a malformed message. Bytes that are not UTF-8 are written as hexadecimal digits
 /// or, where secrets are masked, with the invalid ones replaced.

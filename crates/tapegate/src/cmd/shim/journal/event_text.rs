@@ -1,7 +1,8 @@
 //! Prints events as text on standard error.
 
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel};
 use tapegate_core::decision::LoggedDecision;
-use tapegate_store::activity::ActivityEvent;
+use tapegate_store::activity::event_json;
 
 use crate::logs::{Logger, VerbosityLevel};
 use crate::program_name;
@@ -14,21 +15,21 @@ const LINE_CHARS_MAX: usize = 600;
 /// Prints an event, if the log prints its level.
 pub(super) fn print_event(log: &Logger, event: &ActivityEvent<'_>) {
     let level = match event.level {
-        "error" => VerbosityLevel::Error,
-        "warn" => VerbosityLevel::Warn,
-        _ => VerbosityLevel::Info,
+        EventLevel::Error => VerbosityLevel::Error,
+        EventLevel::Warn => VerbosityLevel::Warn,
+        EventLevel::Info => VerbosityLevel::Info,
     };
     if !log.is_enabled(level) {
         return;
     }
     if log.is_json() {
-        return terminal_output::line(&event.json());
+        return terminal_output::line(&event_json(event));
     }
     log.log(level, &visible_text::inline(&event_message(event), LINE_CHARS_MAX));
 }
 
 fn event_message(event: &ActivityEvent<'_>) -> String {
-    let decision = event.governance_decision.map_or(event.kind, LoggedDecision::as_str);
+    let decision = event.governance_decision.map_or(event.kind.as_str(), LoggedDecision::as_str);
     let method = event.method.as_deref().unwrap_or("a message");
     let what = match &event.tool {
         Some(name) => format!("{method} `{name}`"),
@@ -42,11 +43,12 @@ fn event_message(event: &ActivityEvent<'_>) -> String {
             format!("{what} waits for a person: {line}")
         }
         ("pending_approval", None) => format!("{what} waits for a person"),
-        _ if event.kind == "session" || event.kind == "policy" => String::new(),
+        _ if matches!(event.kind, ActivityKind::Session | ActivityKind::Policy) => String::new(),
         (word, _) => format!("{word}: {what}"),
     };
     let by = event.decided_by.as_ref().map(|by| format!("decided by {by}"));
-    let gate = event.gate.filter(|_| decision != "forward").map(|gate| format!("gate {gate}"));
+    let gate =
+        event.gate.filter(|_| decision != "forward").map(|gate| format!("gate {}", gate.as_str()));
     let parts = [Some(about), by, event.policy_reason.as_deref().map(str::to_owned), gate];
     let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
     format!("{}: {}", event.server_id, parts.join("; "))
@@ -54,16 +56,18 @@ fn event_message(event: &ActivityEvent<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tapegate_core::activity::GateName;
+
     use super::*;
 
     fn event(decision: LoggedDecision) -> ActivityEvent<'static> {
         ActivityEvent {
-            kind: "decision",
+            kind: ActivityKind::Decision,
             server_id: "files".into(),
             method: Some("tools/call".into()),
             tool: Some("rm".into()),
             governance_decision: Some(decision),
-            gate: Some("governance"),
+            gate: Some(GateName::Governance),
             policy_reason: Some("rule `rules[0]` says so".into()),
             ..ActivityEvent::default()
         }

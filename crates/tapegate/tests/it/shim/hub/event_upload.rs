@@ -11,8 +11,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent, EventLevel, Profile};
 use tapegate_hub::hub_lock::token_file;
-use tapegate_store::activity::{ActivityEvent, parts};
+use tapegate_store::activity::parts;
 use tapegate_store::outbox::Outbox;
 use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
@@ -214,11 +215,11 @@ fn a_line_that_the_hub_refuses_is_reported_and_keeps_no_other_line_back() {
     // A shim of a later version could write such a line, and an older hub does not know its gate.
     let mut log = far.outbox().log().unwrap();
     log.append(&ActivityEvent {
-        level: "info",
-        kind: "decision",
-        gate: Some("novel"),
-        component: "shim",
-        profile: "production",
+        level: EventLevel::Info,
+        kind: ActivityKind::Decision,
+        component: Some(EventComponent::Shim),
+        profile: Some(Profile::Production),
+        extra: r#""gate":"novel""#.into(),
         ..ActivityEvent::default()
     });
     log.commit().unwrap();
