@@ -47,7 +47,7 @@ use super::shared_session::SharedSession;
 use super::upstream::HttpUpstream;
 use super::{OutboundBytes, ReplyBody};
 use crate::recorded_session::Disposition;
-use exchange::ClientMessage;
+use exchange::PendingMessage;
 pub(in crate::http) use plain_body::PlainBody;
 use redaction::MaskedIds;
 use sessions::ProxySessions;
@@ -86,7 +86,7 @@ struct ProxyExchange {
     /// The request's headers, for messages of our own to the server in this session.
     headers: HeaderMap,
     /// What is kept of the request, if it was a message.
-    client_message: Option<ClientMessage>,
+    client_message: Option<PendingMessage>,
     deletes: Option<Vec<u8>>,
     /// Whether the reply is the one stream that carries all answers of a legacy session.
     answers_all: bool,

@@ -14,7 +14,7 @@ use crate::recorded_session::OutgoingMessage;
 
 /// What an exchange keeps of the client's message until it has its reply.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ClientMessage {
+pub(super) struct PendingMessage {
     /// The raw ids in it.
     pub(super) ids: Vec<Vec<u8>>,
     /// Whether it contains a request.
@@ -23,7 +23,7 @@ pub(super) struct ClientMessage {
     pub(super) lists_tools: bool,
 }
 
-impl ClientMessage {
+impl PendingMessage {
     pub(super) fn of(frame: &Frame<'_>) -> Self {
         let mut message = Self::default();
         find_envelope(frame, |envelope| {

@@ -16,7 +16,7 @@ use super::super::request_check::{self, RequestHead, RequestRejection, RequestRo
 use super::super::request_headers::RequestHeaders;
 use super::super::shared_session::GateResult;
 use super::super::{OutboundBytes, ReplyBody, headers};
-use super::exchange::ClientMessage;
+use super::exchange::PendingMessage;
 use super::{PlainBody, ProxyExchange};
 use crate::recorded_session::{Disposition, OutgoingMessage};
 
@@ -105,7 +105,7 @@ impl ProxyExchange {
             self.proxy.shared_session.wait_for_hold_capacity_in(lane, &frame).await;
         }
         // Kept from here on, so that a broken exchange can answer the requests in it.
-        self.client_message = Some(ClientMessage::of(&frame));
+        self.client_message = Some(PendingMessage::of(&frame));
         let judged = self.proxy.shared_session.receive(lane, Side::Client, &frame);
         let GateResult { disposition, outgoing } = match judged {
             Ok(judged) => judged,
@@ -115,7 +115,7 @@ impl ProxyExchange {
             Disposition::Forward(message) if message.is_replaced() => {
                 // The new body is not compressed.
                 parts.headers.remove(CONTENT_ENCODING);
-                self.client_message = Some(ClientMessage::of(&message.frame()));
+                self.client_message = Some(PendingMessage::of(&message.frame()));
                 Disposition::Forward(OutboundBytes::message(message))
             }
             // Send exactly the bytes that were evaluated: others may decompress differently.

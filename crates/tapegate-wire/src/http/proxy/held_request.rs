@@ -20,7 +20,7 @@ use super::super::request_headers::RequestHeaders;
 use super::super::shared_session::{HoldUpdate, HoldWaiter};
 use super::super::{OutboundBytes, ReplyBody, headers};
 use super::ProxyExchange;
-use super::exchange::ClientMessage;
+use super::exchange::PendingMessage;
 
 /// How long a decision may take before a client that accepts events gets a stream.
 const PROMPT: Duration = Duration::from_millis(500);
@@ -136,7 +136,7 @@ impl ProxyExchange {
         match word {
             HoldUpdate::Send(message) => {
                 // The gate may have rewritten the call while it was held.
-                self.client_message = Some(ClientMessage::of(&message.frame()));
+                self.client_message = Some(PendingMessage::of(&message.frame()));
                 self.send_to_completion(parts, OutboundBytes::message(message)).await
             }
             HoldUpdate::Answer(message) => {
