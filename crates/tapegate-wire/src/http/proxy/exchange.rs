@@ -15,7 +15,7 @@ use crate::recorded_session::OutgoingMessage;
 /// What an exchange keeps of the client's message until it has its reply.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PendingMessage {
-    /// The raw ids in it.
+    /// The raw ids of the requests in it.
     pub(super) ids: Vec<Vec<u8>>,
     /// Whether it contains a request.
     pub(super) has_request: bool,
@@ -27,8 +27,11 @@ impl PendingMessage {
     pub(super) fn of(frame: &Frame<'_>) -> Self {
         let mut message = Self::default();
         find_envelope(frame, |envelope| {
-            message.ids.extend(envelope.id.map(<[u8]>::to_vec));
-            message.has_request |= envelope.kind() == MessageKind::Request;
+            if envelope.kind() == MessageKind::Request {
+                // Not those of answers: an own request may be pending under the same id.
+                message.ids.extend(envelope.id.map(<[u8]>::to_vec));
+                message.has_request = true;
+            }
             message.lists_tools |= envelope.is_method("tools/list");
             None::<()>
         });
@@ -147,5 +150,20 @@ impl Drop for ProxyExchange {
         {
             self.proxy.forget_lane(lane);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_of_the_client_is_none_of_its_requests() {
+        let ids = |text: &str| PendingMessage::of(&Frame::read(text.as_bytes())).ids;
+        assert_eq!(ids(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#), [b"1"]);
+        assert_eq!(ids(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), [b""; 0]);
+        let both =
+            r#"[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"1","method":"ping"}]"#;
+        assert_eq!(ids(both), [b"\"1\""]);
     }
 }
