@@ -2,7 +2,7 @@
 //! before it is sent.
 //!
 //! The relay does no I/O and reads no clock: the wire feeds it [`RelayEvent`]s and carries out the
-//! [`RelayAction`]s it returns, in order. Four invariants live here and nowhere else: an entry is recorded
+//! [`RelayAction`]s it emits, in order. Four invariants live here and nowhere else: an entry is recorded
 //! before its frame is sent; nothing is sent that the gate has not let through; a request is pending
 //! before its bytes leave; and a request that can no longer be answered gets one error from us, if
 //! its sender is still listening.

@@ -2,7 +2,7 @@
 //!
 //! Entries are buffered until [`TapeWriter::commit`] hands them to the kernel in one call; a large
 //! message is written directly from the receive buffer. If the kernel does not take everything, the
-//! file is truncated to the last commit, so the tape never contains a message that was not sent,
+//! file is truncated to the last commit, so the tape never contains an entry of a failed commit,
 //! nor a partial line that a later session would run into.
 //!
 //! Once a session is ending ([`Recorder::checkpoint`]), each commit also writes the footer, and the

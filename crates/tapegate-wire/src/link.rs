@@ -18,7 +18,9 @@ use crate::http::{SharedSession, bridge_out};
 use crate::port::{LineReader, OriginatedBytes, StreamPort};
 use crate::recorded_session::RecordedSession;
 use crate::signals::Signals;
-use crate::stdio::{ClientPorts, EXIT_NEWS, EndCause, LINGER, SessionOutcome, ShutdownTimeouts};
+use crate::stdio::{
+    ClientPorts, EXIT_STATUS_WAIT, EndCause, LINGER, SessionOutcome, ShutdownTimeouts,
+};
 
 /// How to reach a server.
 #[derive(Debug, Clone)]
@@ -117,7 +119,7 @@ impl ServerLink {
     /// Why the output of the server has ended.
     pub async fn end_reason(&mut self) -> String {
         // Set once: a caller that asks again must not wait again.
-        let until = *self.news_until.get_or_insert_with(|| Instant::now() + EXIT_NEWS);
+        let until = *self.news_until.get_or_insert_with(|| Instant::now() + EXIT_STATUS_WAIT);
         match &mut self.life {
             LinkKind::Process(child) => {
                 // If the server exits right after closing its output, its status tells more.

@@ -41,13 +41,13 @@ pub struct ClientPorts {
 /// How long a server that exited may keep its output open through other processes.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// How long an exit may be reported after the end of the output.
-pub(crate) const EXIT_NEWS: Duration = Duration::from_millis(100);
+pub(crate) const EXIT_STATUS_WAIT: Duration = Duration::from_millis(100);
 /// How often to check whether a client that closed one end has closed the other too.
-pub(crate) const LOOK_ROUND: Duration = Duration::from_millis(100);
+pub(crate) const HANGUP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The reason for ending held calls when the client leaves.
-pub(crate) const LEFT: &str = "the client disconnected before the call was decided";
+pub(crate) const CLIENT_LEFT_REASON: &str = "the client disconnected before the call was decided";
 /// How long to wait at the end for a client that does not read.
-pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
+pub(crate) const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs a session until it ends, and leaves no process behind.
 pub async fn run(
@@ -69,7 +69,7 @@ pub async fn run(
         session.step(&mut child, &mut signals).await;
     }
     // If the server exits right after closing its output, its status makes a better reason.
-    drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
+    drop(tokio::time::timeout(EXIT_STATUS_WAIT, child.exited()).await);
     // Counted before they are answered below, because answers of ours end them.
     let unanswered = session.recording.unanswered_requests(Side::Client);
     session.answer_unanswered(child.status()).await;
@@ -109,7 +109,7 @@ impl StdioSession<'_> {
     async fn step(&mut self, child: &mut ServerProcess, signals: &mut Signals) {
         // While the server does not read, neither do we, and may miss that the client has left.
         let deaf = self.up.is_ended() || self.up.has_unwritten() || self.up.has_waiting_lines();
-        let look_round = deaf || self.down.has_large_backlog();
+        let checks_hangup = deaf || self.down.has_large_backlog();
         let (down_moves, up_moves) =
             (self.down.can_progress(&self.up), self.up.can_progress(&self.down));
         let governed = self.recording.is_governed();
@@ -137,12 +137,12 @@ impl StdioSession<'_> {
             _ = child.exited(), if !self.ending.child_exited() => self.ending.server_exited(LINGER),
             () = self.ending.deadline() => self.handle_deadline(child),
             event = self.recording.next_hold_event(), if governed => self.handle_hold_event(event),
-            () = tokio::time::sleep(LOOK_ROUND), if look_round => {
+            () = tokio::time::sleep(HANGUP_CHECK_INTERVAL), if checks_hangup => {
                 if self.down.has_lost_reader() {
                     self.handle_pump_event(Side::Server, PumpEvent::Broken);
                 } else if self.up.has_waiting_lines() && self.up.has_lost_writer() {
                     // End of input follows lines that stay unread while this many calls are held.
-                    self.end_holds(LEFT, true);
+                    self.end_holds(CLIENT_LEFT_REASON, true);
                     self.process_lines(Side::Client, Pump::process_lines);
                 }
             }
@@ -150,7 +150,7 @@ impl StdioSession<'_> {
         if self.up.is_ended() {
             // Calls must not be approved and run for a client that has left. Calls that wait for a
             // tool list need no approver unless the list shows otherwise.
-            self.end_holds(LEFT, true);
+            self.end_holds(CLIENT_LEFT_REASON, true);
         }
         // A held call may still be sent, so the server's input stays open for it.
         if self.recording.held_calls() == 0 {
@@ -207,7 +207,7 @@ impl StdioSession<'_> {
             (PumpEvent::Ended, Side::Server) => self.process_lines(side, Pump::process_rest),
             (PumpEvent::Ended, Side::Client) => {
                 self.process_lines(side, Pump::process_rest);
-                self.end_holds(LEFT, true);
+                self.end_holds(CLIENT_LEFT_REASON, true);
             }
             (PumpEvent::Broken, Side::Server) => {
                 // The server's output has no reader: the client is gone.
@@ -348,6 +348,6 @@ impl StdioSession<'_> {
     /// Writes queued messages to a client that still reads.
     async fn write_final(&mut self) {
         let written = self.down.write_all();
-        drop(tokio::time::timeout(LAST_WORDS, written).await);
+        drop(tokio::time::timeout(FINAL_WRITE_TIMEOUT, written).await);
     }
 }

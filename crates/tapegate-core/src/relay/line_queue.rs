@@ -1,6 +1,6 @@
 //! Permitted lines that wait until a port has written them.
 //!
-//! Only a [`PermittedMessage`] gets into these queues, and only [`PermittedBytes`] bytes come out.
+//! Only a [`PermittedMessage`] gets into these queues, and only [`PermittedBytes`] come out.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -13,7 +13,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::entropy::random_parts;
 use super::masking_pass::may_hide;
 use super::placeholder::unmasked_ranges;
-use super::secret_patterns::SHAPES;
+use super::secret_patterns::PATTERNS;
 
 /// The kind of random-looking text.
 pub(super) const ENTROPY: &str = "entropy";
@@ -116,7 +116,7 @@ impl SecretPatterns {
 
     /// The patterns whose names `wanted` accepts, and the entropy heuristic if requested.
     pub(super) fn select(wanted: impl Fn(&str) -> bool, entropy: bool) -> Self {
-        let chosen = SHAPES.iter().filter(|shape| wanted(shape.name)).collect();
+        let chosen = PATTERNS.iter().filter(|shape| wanted(shape.name)).collect();
         Self { chosen, entropy, ..Self::default() }
     }
 

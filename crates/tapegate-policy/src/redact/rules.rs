@@ -1,7 +1,7 @@
 //! What a user wants masked, parsed from the command line or from a tape's header.
 
 use super::pattern_search::{ENTROPY, SecretPatterns};
-use super::secret_patterns::SHAPES;
+use super::secret_patterns::PATTERNS;
 use tapegate_core::json::path::{JsonPath, PathFault, StepSelector};
 
 /// The name for all built-in patterns together.
@@ -91,7 +91,7 @@ impl RedactionRules {
 
     /// The names of the built-in patterns.
     fn pattern_names() -> Vec<&'static str> {
-        let mut names: Vec<_> = SHAPES.iter().map(|shape| shape.name).collect();
+        let mut names: Vec<_> = PATTERNS.iter().map(|shape| shape.name).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -123,7 +123,7 @@ fn split(text: &str) -> Vec<&str> {
 }
 
 fn is_name(rule: &str) -> bool {
-    rule == SECRETS || rule == ENTROPY || SHAPES.iter().any(|shape| shape.name == rule)
+    rule == SECRETS || rule == ENTROPY || PATTERNS.iter().any(|shape| shape.name == rule)
 }
 
 fn read_path(rule: &str) -> Result<JsonPath, RuleError> {

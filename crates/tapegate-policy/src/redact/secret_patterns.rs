@@ -9,7 +9,7 @@ use super::pattern_search::SecretPattern;
 
 /// All built-in patterns. Several may share a name; where two match the same text, the earlier
 /// names it.
-pub(super) static SHAPES: [SecretPattern; 28] = [
+pub(super) static PATTERNS: [SecretPattern; 28] = [
     SecretPattern::new(
         "private-key",
         &["PRIVATE KEY", "AGE-SECRET-KEY-1"],
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for shape in &SHAPES {
+        for shape in &PATTERNS {
             assert!(shape.compiles(), "{}", shape.name);
         }
     }
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn every_name_has_a_sample_or_a_case_below() {
         let sampled: Vec<_> = samples().into_iter().map(|(name, _)| name).collect();
-        for shape in &SHAPES {
+        for shape in &PATTERNS {
             let below = matches!(shape.name, "url-credentials" | "bearer" | "azure");
             assert!(below || sampled.contains(&shape.name), "{}", shape.name);
         }

@@ -12,7 +12,7 @@ use super::client_end::ClientEnd;
 use super::client_input::ClientInput;
 use super::client_io::ClientIo;
 use super::passthrough::PassthroughServers;
-use crate::stdio::{EndCause, LAST_WORDS, LOOK_ROUND};
+use crate::stdio::{EndCause, FINAL_WRITE_TIMEOUT, HANGUP_CHECK_INTERVAL};
 
 /// How often the actor is woken before other events are handled.
 const WAKES_MAX: usize = 64;
@@ -72,7 +72,7 @@ impl<C: ClientEnd> ActorSession<C> {
         let time = match cause {
             // The sender of a signal may kill us soon.
             EndCause::Signal(_) => patience.grace_on_signal,
-            _ => LAST_WORDS,
+            _ => FINAL_WRITE_TIMEOUT,
         };
         let grace = match cause {
             // A bridge has set its own grace; on pipes the client has left and nothing hurries.
@@ -190,11 +190,11 @@ impl<C: ClientEnd> ActorSession<C> {
     }
 
     /// When to wake up even if nothing happens.
-    fn next_deadline(&self, look_round: bool) -> Option<Instant> {
+    fn next_deadline(&self, checks_hangup: bool) -> Option<Instant> {
         let host = &self.client_io.host;
         let due = self.client_io.next_wakeup().filter(|_| self.client_io.has_room());
         let due = due.map(|due| Instant::from_std(host.clock.instant_at(due)));
-        let look = look_round.then(|| Instant::now() + LOOK_ROUND);
+        let look = checks_hangup.then(|| Instant::now() + HANGUP_CHECK_INTERVAL);
         let held = self.client_io.client.next_check();
         due.into_iter().chain(host.stop.get()).chain(look).chain(held).min()
     }

@@ -45,7 +45,7 @@ use server_connection::{ConnectionKind, ServerConnection};
 pub use servers::{OnServerEnd, ServerProvider};
 
 /// How long servers that end on their own may take to deliver their last messages.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves HTTP clients from servers on pipes.
 pub struct InboundBridge {
@@ -213,7 +213,7 @@ impl InboundBridge {
     async fn finished(&self) {
         self.servers.stopped().await;
         // Servers that take longer are not waited for.
-        tokio::time::timeout(LAST_WORDS, self.all_ended()).await.ok();
+        tokio::time::timeout(FINAL_WRITE_TIMEOUT, self.all_ended()).await.ok();
     }
 }
 

@@ -12,7 +12,7 @@ use crate::signals::Signals;
 use crate::stdio::EndCause;
 
 /// How long to wait for clients that do not read their last reply.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Serves clients until a signal arrives, the tape fails or the handler ends on its own.
 pub async fn serve(
@@ -38,7 +38,7 @@ pub async fn serve(
         shared_session.recorded_session().end_session(&cause);
         let end = async {
             handler.shutdown(&reason).await;
-            listener.drain(LAST_WORDS).await;
+            listener.drain(FINAL_WRITE_TIMEOUT).await;
         };
         tokio::select! {
             () = end => {}

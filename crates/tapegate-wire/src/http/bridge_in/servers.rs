@@ -10,7 +10,9 @@ use super::server_connection::ConnectionKind;
 use crate::actor_host::{ActorHost, ActorOutput, ActorSessionHandle, MessageGroup, OutputReceiver};
 use crate::child::{ServerLaunch, ServerProcess, SpawnError};
 use crate::port::{LineReader, ReceivedLine, StreamPort};
-use crate::stdio::{EXIT_NEWS, EndCause, SessionOutcome, ShutdownTimeouts, server_end_message};
+use crate::stdio::{
+    EXIT_STATUS_WAIT, EndCause, SessionOutcome, ShutdownTimeouts, server_end_message,
+};
 
 /// How many server processes may run at once.
 const PROCESSES_MAX: usize = 64;
@@ -136,7 +138,7 @@ impl BridgeServer {
         match self {
             Self::Process(child, _) => {
                 // If the server exits right after closing its output, its status tells more.
-                drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
+                drop(tokio::time::timeout(EXIT_STATUS_WAIT, child.exited()).await);
                 server_end_message(child.status())
             }
             Self::Seat(session) => session.end_reason(),

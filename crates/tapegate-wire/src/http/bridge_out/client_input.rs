@@ -17,7 +17,7 @@ use crate::http::OutboundBytes;
 use crate::http::shared_session::{GateResult, HoldUpdate, SessionStoppedError};
 use crate::port::StreamPort;
 use crate::recorded_session::{Disposition, split_by_side};
-use crate::stdio::{LEFT, LOOK_ROUND};
+use crate::stdio::{CLIENT_LEFT_REASON, HANGUP_CHECK_INTERVAL};
 
 /// How long a message without an answer may delay the messages after it.
 const ACCEPT_PATIENCE: Duration = Duration::from_secs(10);
@@ -50,7 +50,7 @@ impl OutboundBridge {
         while unanswered() > 0 && self.is_busy() {
             tokio::select! {
                 () = self.progress.notified() => {}
-                () = tokio::time::sleep(LOOK_ROUND) => {}
+                () = tokio::time::sleep(HANGUP_CHECK_INTERVAL) => {}
             }
             // A fetched tool list may have shown that a call needs approval.
             if self.end_holds().await.is_err() {
@@ -89,7 +89,7 @@ impl OutboundBridge {
             tokio::select! {
                 biased;
                 () = self.shared_session.wait_for_hold_capacity() => return Ok(()),
-                () = tokio::time::sleep(LOOK_ROUND) => {
+                () = tokio::time::sleep(HANGUP_CHECK_INTERVAL) => {
                     if input.has_ended() {
                         self.end_holds().await?;
                     }
@@ -105,7 +105,11 @@ impl OutboundBridge {
             return Ok(());
         }
         let turn = self.client_writer.acquire().await;
-        let unheld = RelayEvent::Unheld { lane: Some(self.lane), reason: LEFT, keeps_lists: true };
+        let unheld = RelayEvent::Unheld {
+            lane: Some(self.lane),
+            reason: CLIENT_LEFT_REASON,
+            keeps_lists: true,
+        };
         let (to_client, _) = split_by_side(self.shared_session.feed_and_commit(unheld)?);
         // Sending reports progress, and `serve` comes back here on each: without anything to send,
         // it would not wait any more.

@@ -10,10 +10,10 @@ use super::super::OutboundBytes;
 use super::problem::ExchangeProblem;
 use super::{OutboundBridge, Reachability};
 use crate::signals::Signals;
-use crate::stdio::{EndCause, LOOK_ROUND, ShutdownTimeouts};
+use crate::stdio::{EndCause, HANGUP_CHECK_INTERVAL, ShutdownTimeouts};
 
 /// How long to wait at the end for a client that does not read.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the server may take to acknowledge the end of the session.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -24,7 +24,7 @@ impl OutboundBridge {
             while !self.blocked.get() {
                 self.block.notified().await;
             }
-            tokio::time::sleep(LOOK_ROUND).await;
+            tokio::time::sleep(HANGUP_CHECK_INTERVAL).await;
             if self.blocked.get() && self.client_writer.has_hung_up() {
                 return;
             }
@@ -98,7 +98,7 @@ impl OutboundBridge {
                 self.client_writer.enqueue(OwnMessage::error(&id, CODE_GONE, &reason).into());
             }
         }
-        drop(tokio::time::timeout(LAST_WORDS, self.client_writer.flush()).await);
+        drop(tokio::time::timeout(FINAL_WRITE_TIMEOUT, self.client_writer.flush()).await);
         let farewell = FAREWELL.min(patience.grace_after(cause));
         tokio::select! {
             () = self.end_session() => {}
