@@ -1,3 +1,5 @@
+//! Tests of configs that are rewritten, changed by others and put back.
+
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;

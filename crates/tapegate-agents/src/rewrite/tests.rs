@@ -1,3 +1,5 @@
+//! Tests of rewriting entries and putting them back.
+
 use super::*;
 
 fn words(text: &str) -> Vec<String> {

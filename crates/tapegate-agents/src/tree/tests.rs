@@ -1,3 +1,5 @@
+//! Tests of reading configs with places.
+
 use super::*;
 
 fn read(text: &str, format: ConfigFormat) -> ConfigNode {

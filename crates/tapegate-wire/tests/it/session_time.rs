@@ -16,13 +16,13 @@ use crate::waiting::{wait_for_pid, wait_for_the_end_of};
 const LINES: usize = 600;
 
 /// The client's ends of the pipes.
-struct PipeClient {
+struct TimedClient {
     input: PipeWriter,
     output: BufReader<PipeReader>,
 }
 
 /// Runs a session in front of a shell script, and returns why it ended.
-fn session(script: &str, client: impl AsyncFnOnce(PipeClient)) -> String {
+fn session(script: &str, client: impl AsyncFnOnce(TimedClient)) -> String {
     let (theirs_in, input) = pipe().unwrap();
     let (output, theirs_out) = pipe().unwrap();
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -38,7 +38,7 @@ fn session(script: &str, client: impl AsyncFnOnce(PipeClient)) -> String {
         let patience = ShutdownTimeouts::default();
         let signals = Signals::never();
         let session = run(&mut recording, ports, server, signals, 1 << 20, patience);
-        let client = client(PipeClient { input, output: BufReader::new(output) });
+        let client = client(TimedClient { input, output: BufReader::new(output) });
         let (outcome, ()) = tokio::join!(session, client);
         format!("{:?}", outcome.cause)
     })
@@ -66,7 +66,7 @@ fn flood(before_end: &str, file: &std::path::Path) -> String {
 #[test]
 fn an_idle_session_is_not_ended() {
     let cause = session("exec cat", async |client| {
-        let PipeClient { mut input, mut output } = client;
+        let TimedClient { mut input, mut output } = client;
         for number in 0..3 {
             (input, output) = outside(move || {
                 let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"n{number}\"}}\n");
