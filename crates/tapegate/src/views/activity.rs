@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tapegate_core::time::read_rfc3339;
-use tapegate_store::activity::LoggedEvent;
+use tapegate_store::activity::{LoggedEvent, is_event_key};
 
 use super::columns::{pad, truncate_to, width};
 use super::palette::Palette;
@@ -25,40 +25,9 @@ const WORD_COLUMNS_MAX: usize = 24;
 /// Arguments get at least this fraction of the available width.
 const ARGUMENTS_SHARE: usize = 3;
 
-/// Keys that have their own place in the line, or that are only for machines.
-const KNOWN: &[&str] = &[
-    "timestamp",
-    "level",
-    "kind",
-    "component",
-    "server_id",
-    "direction",
-    "method",
-    "tool",
-    "message_id",
-    "governance_decision",
-    "gate",
-    "rule",
-    "policies",
-    "policy_reason",
-    "policy_version",
-    "profile",
-    "forwarded",
-    "auto_approved",
-    "latency_us",
-    "principal",
-    "approval_id",
-    "decided_by",
-    "connection_id",
-    "request_id",
-    "tape_session_id",
-    "tape_seq",
-    "traceparent",
-    "seq",
-    "prev",
-    "hash",
-    "event",
-];
+/// Keys besides those of an event that have their own place in the line, or that are only for
+/// machines.
+const KNOWN: &[&str] = &["seq", "prev", "hash", "event"];
 
 /// Formats an event as a line of the given width, without a line ending. The arguments of its call
 /// follow the name; if there is little room, they do not take all of it.
@@ -146,7 +115,8 @@ fn reason_text(logged: &LoggedEvent) -> String {
     if !because.is_empty() {
         write!(out, " ({because})").ok();
     }
-    for (key, raw) in logged.members().filter(|(key, _)| !KNOWN.contains(key)) {
+    let has_place = |key: &str| is_event_key(key) || KNOWN.contains(&key);
+    for (key, raw) in logged.members().filter(|(key, _)| !has_place(key)) {
         let key = visible_text::inline(key, NAME_CHARS_MAX);
         write!(out, " {key}={}", visible_text::value(raw, TEXT_CHARS_MAX)).ok();
     }
