@@ -8,8 +8,8 @@ class Probe:
     """One question. `core` keeps every process on one core, so that no idle core has to be woken."""
 
     name: str
-    part: str  # record, replay, serve or shim
-    wire: str  # stdio, bridge (stdio client, HTTP server) or http
+    part: str  # record, replay, serve, shim, approvals, wrap or bash
+    wire: str  # stdio, bridge (stdio client, HTTP server), http, or agent (with servers of its own)
     args: tuple
     quick: dict = field(default_factory=dict)
     hold: int = 0  # the server answers only when this many calls have come
@@ -115,5 +115,9 @@ PROBES = [
     shim_http("shim_http_many", count=50000, connections=16, seconds_max=3, quick={"--count": 10000}),
     once("backtest", tape="calls"),
     probe("evaluate", "shim", "hub", [], {"--count": 5000}, {"count": 20000, "core": True}),
+    probe("approvals", "approvals", "person", [], {}, {}),
+    probe("wrap", "wrap", "agent", [], {}, {}),
+    probe("commands", "bash", "commands", [], {}, {}),
+    probe("recordings", "bash", "commands", [], {}, {}),
     probe("evaluate_many", "shim", "hub", [], {"--count": 5000}, {"count": 50000, "connections": 8}),
 ]

@@ -6,8 +6,10 @@ is shown.
 
 from statistics import median
 
+import approvals
+
 YARDSTICKS = ("direct", "relay", "relay+file", "wc -l", "recall", "echo")
-PARTS = ("record", "replay", "serve", "shim")
+PARTS = ("record", "replay", "serve", "shim", "approvals", "wrap", "bash")
 
 
 class Results:
@@ -223,6 +225,30 @@ SHIM_TABLES = [
     ]),
 ]
 
+APPROVALS_TABLES = [
+    ("From a decision to the call at the server", ("approvals",), [
+        ("p50 ms", lambda r, s: r.mid("approvals", s, "p50_ms"), "{:.1f}"),
+        ("p99 ms", lambda r, s: r.mid("approvals", s, "p99_ms"), "{:.1f}"),
+    ]),
+]
+
+WRAP_TABLES = [
+    ("An agent with three servers", ("wrap",), [
+        ("agent runs after, ms", lambda r, s: r.mid("wrap", s, "start_ms"), "{:.1f}"),
+        ("all over after it, ms", lambda r, s: r.mid("wrap", s, "gone_ms"), "{:.1f}"),
+    ]),
+]
+
+BASH_TABLES = [
+    ("A command", ("commands",), [
+        ("p50 ms", lambda r, s: r.mid("commands", s, "p50_ms"), "{:.2f}"),
+        ("p99 ms", lambda r, s: r.mid("commands", s, "p99_ms"), "{:.2f}"),
+    ]),
+    ("A store of 100,000 entries", ("recordings",), [
+        ("ms", lambda r, s: r.mid("recordings", s, "ms"), "{:.0f}"),
+    ]),
+]
+
 # (what, how it is found, must, aim, how it is shown). A sign says which side is good.
 RECORD_TARGETS = [
     ("latency added at p50, × relay", lambda r: r.multiple("latency", "record", "p50_us"), "≤", 2, 1.25, "{:.2f}"),
@@ -266,8 +292,26 @@ SHIM_TARGETS = [
     ("backtest, frames/s", lambda r: r.best("backtest", "rules", "per_s", max), "≥", 300_000, 1_000_000, "{:,.0f}"),
     ("calls not answered exactly once", lambda r: sum_known(r.wrong(p, "shim") for p in SHIM_LOSS), "≤", 0, 0, "{:.0f}"),
 ]
-TABLES = {"record": RECORD_TABLES, "replay": REPLAY_TABLES, "serve": SERVE_TABLES, "shim": SHIM_TABLES}
-TARGETS = {"record": RECORD_TARGETS, "replay": REPLAY_TARGETS, "serve": SERVE_TARGETS, "shim": SHIM_TARGETS}
+LOCAL_WAYS = [way for way in approvals.WAYS if way != "Slack, reaction"]
+APPROVALS_TARGETS = [
+    (f"{way}: p99, ms", lambda r, way=way: r.mid("approvals", way, "p99_ms"), "≤", approvals.TARGET_MS, 10, "{:.1f}")
+    for way in LOCAL_WAYS
+]
+WRAP_TARGETS = [
+    ("start of the agent, over direct, ms", lambda r: r.added("wrap", "wrap", "start_ms"), "≤", 200, 80, "{:.1f}"),
+    ("end after the agent, over direct, ms", lambda r: r.added("wrap", "wrap", "gone_ms"), "≤", 300, 50, "{:.1f}"),
+]
+BASH_TARGETS = [
+    ("a command at p50, over bash -c, ms", lambda r: r.added("commands", "bash", "p50_ms"), "≤", 15, 5, "{:.1f}"),
+    ("the same over HTTP, ms", lambda r: r.added("commands", "bash, HTTP", "p50_ms"), "≤", 20, 7, "{:.1f}"),
+    ("the same under a policy, ms", lambda r: r.added("commands", "bash, policy", "p50_ms"), "≤", 20, 7, "{:.1f}"),
+    ("list, 100,000 entries, ms", lambda r: r.mid("recordings", "list", "ms"), "≤", 1000, 200, "{:.0f}"),
+    ("stats, 100,000 entries, ms", lambda r: r.mid("recordings", "stats", "ms"), "≤", 3000, 1000, "{:.0f}"),
+    ("generate, 100,000 entries, ms", lambda r: r.mid("recordings", "generate", "ms"), "≤", 5000, 2000, "{:.0f}"),
+    ("export, 100,000 entries, ms", lambda r: r.mid("recordings", "export json", "ms"), "≤", 5000, 2000, "{:.0f}"),
+]
+TABLES = {"record": RECORD_TABLES, "replay": REPLAY_TABLES, "serve": SERVE_TABLES, "shim": SHIM_TABLES, "approvals": APPROVALS_TABLES, "wrap": WRAP_TABLES, "bash": BASH_TABLES}
+TARGETS = {"record": RECORD_TARGETS, "replay": REPLAY_TARGETS, "serve": SERVE_TARGETS, "shim": SHIM_TARGETS, "approvals": APPROVALS_TARGETS, "wrap": WRAP_TARGETS, "bash": BASH_TARGETS}
 
 
 def cpu_us(value):

@@ -18,11 +18,14 @@ import tempfile
 import time
 from pathlib import Path
 
+import approvals
+import commands
 import peers
 import report
 import scenarios
 import shims
 import tapes
+import wraps
 from probes import PROBES
 
 
@@ -170,6 +173,12 @@ class Bench:
             return self.measure([self.program("http_load"), str(server.port), *args])
 
     def subjects(self, probe, upstream):
+        if probe.part == "approvals":
+            return approvals.commands(self.tapegate)
+        if probe.part == "bash":
+            return commands.subjects(self.tapegate, self.scratch, probe.name)
+        if probe.part == "wrap":
+            return wraps.commands(self.tapegate, self.scratch, self.program("echo"))
         if probe.part == "shim":
             return self.shim_subjects(probe, upstream.port)
         if probe.part == "serve":
@@ -199,6 +208,12 @@ class Bench:
             return self.run_hub(probe, name, command)
         if probe.wire == "once":
             return self.run_once(probe, command)
+        if probe.wire == "commands":
+            return commands.measure(probe.name, name, command, self.log, self.scratch)
+        if probe.wire == "person":
+            return approvals.figures(command, self.log)
+        if probe.wire == "agent":
+            return wraps.measure(command, self.log, self.scratch)
         answer = self.run_stdio(probe, name, command)
         return answer | self.shelf.facts.get((probe.tape, "tapegate"), {})
 
@@ -319,7 +334,7 @@ def machine():
 
 def parse():
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.split("\n")[0])
-    parser.add_argument("parts", nargs="*", metavar="PART", help="record, replay, serve, shim (default: all)")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="record, replay, serve, shim, approvals, wrap, bash (default: all)")
     parser.add_argument("--profile", metavar="NAME", help="cargo profile of the tapegate under test (default: dist)")
     parser.add_argument("--tapegate", metavar="PATH", help="test this binary and build nothing")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and samples")

@@ -6,6 +6,7 @@ use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Gate, GateInput, HoldEnd, HoldId, Verdict};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::Timestamp;
+use tapegate_policy::hold_register::HoldRegister;
 use tapegate_policy::approval_channel::{ApprovalChannel, ApprovalRequest};
 use tapegate_policy::inspect::TransportKind;
 use tapegate_policy::load::load;
@@ -39,6 +40,7 @@ pub fn policy_gate(policy: &Arc<Policy>, transport: TransportKind) -> PolicyGate
     let effects = GateEffects {
         notes: Box::new(NullEffects),
         approval_channel: Box::new(NullEffects),
+        holds: HoldRegister::default(),
         ids: IdGenerator::default(),
         clock: Box::new(|| 0),
     };

@@ -168,10 +168,10 @@ async def errors(peer, t):
 
 
 async def cancel(peer, t):
-    """Cancels a call at its first progress notice."""
+    """Cancels a call at its first progress, long before the server would answer it."""
     async def cancelled():
         started = anyio.Event()
         async def progress(*_):
             started.set()
-        return await peer.cancel(started, lambda: peer.client.call_tool("trigger-long-running-operation", {"duration": 0.6, "steps": 3}, progress_callback=progress))
+        return await peer.cancel(started, lambda: peer.client.call_tool("trigger-long-running-operation", {"duration": 3, "steps": 3}, progress_callback=progress))
     await t.step("cancelled call", cancelled)

@@ -2,11 +2,9 @@
 
 use crate::client_table::{CLIENTS, McpClient};
 
-/// Programs that run what follows them.
-const RUNNERS: [&str; 14] = [
-    "npx", "bunx", "bun", "pnpm", "pnpx", "yarn", "node", "uvx", "uv", "env", "sudo", "nohup",
-    "time", "flatpak",
-];
+/// Programs that run what follows them, for the same user with the same configs.
+const RUNNERS: [&str; 12] =
+    ["npx", "bunx", "bun", "pnpm", "pnpx", "yarn", "node", "uvx", "uv", "env", "nohup", "time"];
 /// Words of runners that name nothing.
 const RUNNER_WORDS: [&str; 5] = ["run", "exec", "dlx", "x", "tool"];
 
@@ -17,16 +15,27 @@ pub fn by_id(id: &str) -> Option<&'static McpClient> {
 
 /// The client that a command line starts, as far as its words tell.
 pub fn by_command(words: &[String]) -> Option<&'static McpClient> {
-    for word in words {
+    position_and_client(words).map(|(_, client)| client)
+}
+
+/// Which word of a command line starts a client; arguments for it follow.
+pub fn program_position(words: &[String]) -> Option<usize> {
+    position_and_client(words).map(|(at, _)| at)
+}
+
+fn position_and_client(words: &[String]) -> Option<(usize, &'static McpClient)> {
+    for (at, word) in words.iter().enumerate() {
         // Claude is the name of an app and of a terminal program.
         if word.contains(".app") && word.contains("Claude") {
-            return by_id("claude-desktop");
+            return by_id("claude-desktop").map(|client| (at, client));
         }
         let name = program_name(word);
         let is_started = |client: &&McpClient| client.commands.contains(&name);
         if let Some(client) = CLIENTS.iter().find(is_started) {
-            return Some(client);
+            return Some((at, client));
         }
+        // Only what may come before the program: otherwise a file named `claude` would be taken for
+        // it.
         let is_passed = word.starts_with('-')
             || word.contains('=')
             || RUNNERS.contains(&name)
@@ -70,6 +79,7 @@ mod tests {
             ("cursor .", Some("cursor")),
             ("code --wait .", Some("vscode")),
             ("code-insiders", Some("vscode")),
+            ("codium .", Some("vscodium")),
             ("windsurf", Some("windsurf")),
             ("zed .", Some("zed")),
             ("env A=1 codex exec x", Some("codex")),
@@ -77,11 +87,17 @@ mod tests {
             ("opencode run x", Some("opencode")),
             ("cn -p x", Some("continue")),
             ("my-agent claude", None),
+            // With configs of another user, or of a sandbox.
+            ("sudo claude", None),
+            ("flatpak run claude", None),
             ("bash -c claude", None),
             ("", None),
         ] {
             assert_eq!(client(line), expected, "{line}");
         }
+        let words = ["npx", "-y", "@openai/codex", "exec"].map(str::to_owned);
+        assert_eq!(program_position(&words), Some(2));
+        assert_eq!(program_position(&words[3..]), None);
     }
 
     #[test]

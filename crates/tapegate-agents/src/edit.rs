@@ -42,12 +42,14 @@ impl<'a> ConfigEdits<'a> {
 
     /// Puts elements before those of a list.
     pub fn prepend(&mut self, list: &ConfigNode, elements: &[String]) {
+        // Nothing shows how the elements of an empty list are laid out.
         let Some(first) = list.elements().first() else {
             return self.set(list, &write_list(elements));
         };
         let quoted = elements.iter().map(|element| quote(element));
         let start = first.span.start;
         if self.is_bracketed(list) {
+            // A list with an element on each line stays one.
             let lead = self.lead(start);
             let separator =
                 if lead.is_some() { "," } else { ", " }.to_owned() + lead.unwrap_or_default();
@@ -57,6 +59,7 @@ impl<'a> ConfigEdits<'a> {
         // An element of YAML on a line of its own, after its dash.
         let dash = self.text[..start].rfind('-').unwrap_or(start);
         let indent = self.line_break(dash) + &self.text[self.line_start(dash)..dash];
+        // A nested list may begin on the line of its key or of another dash.
         let indent = indent.replace(|one: char| !one.is_whitespace(), " ");
         let added = quoted.map(|element| format!("- {element}{indent}")).collect::<String>();
         self.replace(dash..dash, added);
@@ -86,19 +89,33 @@ impl<'a> ConfigEdits<'a> {
 
     /// Removes a member of a map.
     pub fn remove(&mut self, map: &ConfigNode, key: &str) {
+        self.remove_all(map, &[key]);
+    }
+
+    /// Removes members of a map, of each key the last one.
+    pub fn remove_all(&mut self, map: &ConfigNode, keys: &[&str]) {
+        // Members that a merge key brings are written elsewhere, where others use them.
         let own: Vec<&ConfigMember> = map.members().iter().filter(|one| one.is_own).collect();
-        let Some(at) = own.iter().rposition(|member| member.key == key) else { return };
-        let (start, end) = (own[at].key_span.start, own[at].node.span.end);
+        let at = |key: &&str| own.iter().rposition(|member| member.key == *key);
+        let mut removed: Vec<usize> = keys.iter().filter_map(at).collect();
+        removed.sort_unstable();
+        removed.dedup();
         if self.format == ConfigFormat::Toml && !self.is_bracketed(map) {
-            return self.replace(self.toml_lines(own[at]), "");
+            let lines: Vec<_> = removed.iter().map(|at| self.toml_lines(own[*at])).collect();
+            return lines.into_iter().for_each(|lines| self.replace(lines, ""));
         }
-        let range = match (own.get(at + 1), at.checked_sub(1)) {
-            (Some(next), _) => start..next.key_span.start,
-            // Together with the comma between them.
-            (None, Some(before)) => own[before].node.span.end..end,
-            (None, None) => start..end,
-        };
-        self.replace(range, "");
+        // Neighbours go together, since each takes a comma with it.
+        for run in removed.chunk_by(|one, two| one + 1 == *two) {
+            let (Some(&first), Some(&last)) = (run.first(), run.last()) else { continue };
+            let (start, end) = (own[first].key_span.start, own[last].node.span.end);
+            let range = match (own.get(last + 1), first.checked_sub(1)) {
+                (Some(next), _) => start..next.key_span.start,
+                // Together with the comma between them.
+                (None, Some(before)) => own[before].node.span.end..end,
+                (None, None) => start..end,
+            };
+            self.replace(range, "");
+        }
     }
 
     /// The lines of a member of a table: its own, or its header and those of its members.
@@ -126,6 +143,7 @@ impl<'a> ConfigEdits<'a> {
         let mut out = String::with_capacity(self.text.len() + 256);
         let mut at = 0;
         for (range, with) in &self.parts {
+            // Out of bounds if ranges overlap, and then there is no text at all.
             out.push_str(self.text.get(at..range.start)?);
             out.push_str(with);
             at = range.end;

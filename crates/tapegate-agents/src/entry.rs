@@ -17,10 +17,16 @@ pub struct ServerEntry {
     /// The names of settings that apply only to a URL. Clients reject them for a command; Codex
     /// rejects its whole config.
     pub removed: Vec<String>,
+    /// Those of them that say that the client does not do it: `"oauth": false`.
+    pub switched_off: Vec<String>,
     /// The variable with the token that the client sends in `Authorization`.
     pub bearer: Option<String>,
+    /// Headers that the client takes from variables of its own environment: names and variables.
+    pub header_variables: Vec<(String, String)>,
     /// The names of all other settings.
     pub others: Vec<String>,
+    /// Its `type`, if it has one.
+    pub kind: Option<String>,
     /// Whether the client does not start it.
     pub is_disabled: bool,
     /// Whether the server is already started through a shim.
@@ -99,6 +105,8 @@ impl ServerEntry {
             |key: &str| get(key).is_some_and(|node| matches!(node.value, ConfigValue::Bool(true)));
         let is_off = |node: &ConfigNode| matches!(node.value, ConfigValue::Bool(false));
         let is_disabled = is_true("disabled") || get("enabled").is_some_and(is_off);
+        check_target_keys(inner, tree)?;
+        // Each client has one of these names.
         let environment = ["env", "envs", "environment"].iter().find_map(|key| get(key));
         let variables = environment.map(ConfigNode::members).unwrap_or_default();
         let variables = variables.iter().map(|member| member.key.clone()).collect();
@@ -111,14 +119,53 @@ impl ServerEntry {
         };
         let is_governed = matches!(&target, ServerTarget::Command(argv) if is_shim(argv));
         let (mut settings, mut others) = settings(tree);
-        let (mut removed, mut bearer) = (Vec::new(), None);
+        let (mut removed, mut switched_off, mut bearer) = (Vec::new(), Vec::new(), None);
+        let header_variables = get("env_http_headers").map(ConfigNode::members).unwrap_or_default();
+        let header_variables = header_variables
+            .iter()
+            .filter_map(|one| Some((one.key.clone(), one.node.as_text()?.to_owned())))
+            .collect();
         if matches!(target, ServerTarget::Url(..)) {
             let is_kept = |name: &String| !URL_ONLY.contains(&name.as_str());
-            removed.extend(settings.extract_if(.., |(name, _)| !is_kept(name)).map(|one| one.0));
+            let own: Vec<_> = settings.extract_if(.., |(name, _)| !is_kept(name)).collect();
+            let off = own.iter().filter(|(_, value)| value == "false");
+            switched_off.extend(off.map(|(name, _)| name.clone()));
+            removed.extend(own.into_iter().map(|(name, _)| name));
             removed.extend(others.extract_if(.., |name| !is_kept(name)));
             bearer = get("bearer_token_env_var").and_then(ConfigNode::as_text).map(str::to_owned);
         }
-        Ok(Self { target, variables, settings, removed, bearer, others, is_disabled, is_governed })
+        let kind = get("type").and_then(ConfigNode::as_text).map(str::to_owned);
+        Ok(Self {
+            target,
+            variables,
+            settings,
+            removed,
+            switched_off,
+            bearer,
+            header_variables,
+            others,
+            kind,
+            is_disabled,
+            is_governed,
+        })
+    }
+}
+
+/// Checks that only one setting says what to start or connect to. Of several, which one counts
+/// differs between clients, and the others would stay in an entry that is put behind a shim.
+fn check_target_keys(inner: Option<&ConfigNode>, tree: &ConfigNode) -> Result<(), String> {
+    let keys = COMMAND_KEYS.iter().chain(&URL_KEYS);
+    let is_given = |map: &ConfigNode, key: &str| {
+        map.get(key).is_some_and(|node| !matches!(node.value, ConfigValue::Null))
+    };
+    let maps = [inner, Some(tree)];
+    let given = maps.into_iter().flatten().flat_map(|map| {
+        keys.clone().filter(move |key| is_given(map, key)).map(|key| format!("`{key}`"))
+    });
+    let given: Vec<String> = given.collect();
+    match given.len() {
+        0 | 1 => Ok(()),
+        _ => Err(format!("it says in several ways what to start: {}", given.join(", "))),
     }
 }
 
@@ -130,6 +177,7 @@ fn settings(tree: &ConfigNode) -> (Vec<(String, String)>, Vec<String>) {
         match &node.value {
             ConfigValue::Bool(yes) => settings.push((name.clone(), yes.to_string())),
             ConfigValue::Number(number) => settings.push((name.clone(), number.clone())),
+            // Texts and nested settings may be secrets, so only the name is kept.
             _ => others.push(name.clone()),
         }
     }
@@ -178,12 +226,20 @@ fn url<'a>(get: &impl Fn(&str) -> Option<&'a ConfigNode>) -> Option<ServerTarget
 
 /// Whether a command line starts a shim, under any name of the binary.
 fn is_shim(argv: &[String]) -> bool {
-    let name =
-        |word: &String| Path::new(word).file_stem().map(|name| name.to_string_lossy().into_owned());
-    let is_ours =
-        |word: &String| name(word).is_some_and(|name| name == "tapegate" || name == "thoughtgate");
-    let at = argv.iter().position(is_ours);
-    at.and_then(|at| argv.get(at + 1)).is_some_and(|verb| verb == "shim")
+    // A link or a renamed binary is a shim as well.
+    let own = std::env::current_exe().and_then(|path| path.canonicalize()).ok();
+    let is_ours = |word: &String| {
+        let path = Path::new(word);
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        matches!(stem, Some("tapegate" | "thoughtgate"))
+            || (path.is_absolute() && own.is_some() && path.canonicalize().ok() == own)
+    };
+    // The form that `wrap` writes, whatever the binary that wrote it was called.
+    let is_written = |words: &[String]| {
+        Path::new(&words[0]).is_absolute() && words[1] == "shim" && words[2].starts_with("--")
+    };
+    argv.windows(2).any(|words| words[1] == "shim" && is_ours(&words[0]))
+        || argv.windows(3).any(is_written)
 }
 
 #[cfg(test)]
@@ -235,6 +291,22 @@ mod tests {
             (r#"{"command":"x","args":["y",true]}"#, "its `args` is not a list of texts"),
             ("[]", "it is not a map of settings"),
             ("null", "it is not a map of settings"),
+            (
+                r#"{"command":"x","url":"https://x"}"#,
+                "it says in several ways what to start: `command`, `url`",
+            ),
+            (
+                r#"{"httpUrl":"https://y","url":"https://x"}"#,
+                "it says in several ways what to start: `url`, `httpUrl`",
+            ),
+            (
+                r#"{"command":"x","cmd":"y"}"#,
+                "it says in several ways what to start: `command`, `cmd`",
+            ),
+            (
+                r#"{"transport":{"type":"stdio","command":"x"},"command":"y"}"#,
+                "it says in several ways what to start: `command`, `command`",
+            ),
         ] {
             assert_eq!(read(text).unwrap_err(), expected, "{text}");
         }
@@ -250,5 +322,12 @@ mod tests {
         assert!(governed(r#"{"command":"/opt/tapegate","args":["shim","--","x"]}"#));
         assert!(governed(r#"{"command":["env","A=1","tapegate","shim","--","x"]}"#));
         assert!(!governed(r#"{"command":"tapegate","args":["record","--","x"]}"#));
+        assert!(!governed(r#"{"command":"x","args":["shim","--server-id","y"]}"#));
+        // Another name of the binary: a link to it, or one that no longer exists.
+        let own = std::env::current_exe().unwrap().display().to_string();
+        let linked = format!(r#"{{"command":{own:?},"args":["shim","--","x"]}}"#);
+        assert!(governed(&linked));
+        let moved = r#"{"command":"/gone/tg-1.2","args":["shim","--server-id","s","--","x"]}"#;
+        assert!(governed(moved));
     }
 }

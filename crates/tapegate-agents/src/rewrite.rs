@@ -5,13 +5,16 @@
 
 mod entry_edit;
 mod put_back;
+mod url_environment;
 
 use crate::client_table::EntryStyle;
 use crate::discovery::PlaceStep;
 use crate::edit::ConfigEdits;
 use crate::entry::{ServerEntry, ServerTarget};
 use crate::tree::{ConfigFormat, ConfigNode, ConfigValue};
+pub(crate) use entry_edit::is_target_key;
 pub use put_back::{RestoredConfig, put_back};
+pub(crate) use put_back::{replace_copy, unwrap};
 
 /// An entry to put behind a shim.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +68,7 @@ pub fn rewrite(
             .ok_or_else(|| RewriteError::Unusual(name()))?;
     }
     let edited = edits.finish().ok_or(RewriteError::Collateral)?;
+    // Parsed again, since no edit of a text is trusted on its own.
     let after = ConfigNode::read(&edited, format).map_err(|_| RewriteError::Collateral)?;
     let places: Vec<&[PlaceStep]> = rewrites.iter().map(|one| &one.place[..]).collect();
     if !is_same_elsewhere(&tree, &after, &places) {
@@ -115,8 +119,10 @@ fn starts_shim(before: &ConfigNode, after: &ConfigNode, shim: &ShimCommand) -> b
     let (Some(expected), Ok(entry)) = (shim_words(before, shim), ServerEntry::read(after)) else {
         return false;
     };
+    // Otherwise its environment is not that of the headers.
+    let Some(after) = url_environment::without_headers(before, after, shim) else { return false };
     entry.target == ServerTarget::Command(expected)
-        && without_target(before).is_same(&without_target(after))
+        && without_target(before).is_same(&without_target(&after))
 }
 
 /// An entry without the settings that say what to start.
@@ -148,6 +154,7 @@ fn blank(node: &mut ConfigNode, place: &[PlaceStep]) {
     };
     let inner = match (&mut node.value, step) {
         (ConfigValue::Map(members), PlaceStep::Key(key)) => {
+            // Of a key that occurs twice, the last one counts, as in `find`.
             members.iter_mut().rev().find(|one| one.key == *key).map(|one| &mut one.node)
         }
         (ConfigValue::List(elements), PlaceStep::Named(name)) => {

@@ -11,21 +11,17 @@ use std::ops::Range;
 /// How deeply nested values are read.
 const DEPTH_MAX: usize = 64;
 
-/// The format of a config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigFormat {
     /// JSON, with or without comments and trailing commas.
     Json,
-    /// TOML.
     Toml,
-    /// YAML.
     Yaml,
 }
 
 /// A value and its place.
 #[derive(Debug, Clone)]
 pub struct ConfigNode {
-    /// The value.
     pub value: ConfigValue,
     /// The bytes of the text that it is written in. A table of TOML has the span of its header.
     pub span: Range<usize>,
@@ -38,13 +34,10 @@ pub enum ConfigValue {
     Bool(bool),
     /// A number, as written.
     Number(String),
-    /// Text.
     Text(String),
-    /// A list.
     List(Vec<ConfigNode>),
     /// A map, in order.
     Map(Vec<ConfigMember>),
-    /// Null.
     Null,
     /// A date, or a value that is nested too deeply, as written.
     Other(String),
@@ -53,7 +46,6 @@ pub enum ConfigValue {
 /// A key of a map and its value.
 #[derive(Debug, Clone)]
 pub struct ConfigMember {
-    /// The key.
     pub key: String,
     /// Where the key is written.
     pub key_span: Range<usize>,

@@ -9,7 +9,6 @@ use crate::selector::ToolSelector;
 use crate::types::{RecordType, TypeClash};
 use crate::value::MemberTypes;
 
-/// The types of arguments.
 #[derive(Debug, Default)]
 pub(crate) struct ArgumentTypes {
     /// Those of known tools, by server, then by name.

@@ -16,7 +16,6 @@ use crate::types::CedarType;
 /// The parts of a call that are read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AttributeReads {
-    /// The arguments.
     pub(crate) arguments: AttributeTree,
     /// Whether all readings of them are.
     pub(crate) readings: bool,

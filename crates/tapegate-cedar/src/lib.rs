@@ -63,7 +63,6 @@ pub struct CedarFault {
 /// A tool as its server defines it, for the types of its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolDefinition {
-    /// The server.
     pub server: String,
     /// The tool.
     pub name: String,
@@ -80,7 +79,6 @@ pub struct CedarPrincipal<'a> {
     pub namespace: &'a str,
     /// The service account it runs as.
     pub service_account: &'a str,
-    /// Its roles.
     pub roles: &'a [String],
     /// The agent, as it called itself.
     pub client: Option<&'a str>,
@@ -89,11 +87,8 @@ pub struct CedarPrincipal<'a> {
 /// A call to be decided.
 #[derive(Debug, Clone, Default)]
 pub struct CedarQuery<'a> {
-    /// The caller.
     pub caller: CedarPrincipal<'a>,
-    /// The server.
     pub server: &'a str,
-    /// The method.
     pub method: &'a str,
     /// The name of the tool or prompt, or the URI.
     pub name: &'a str,

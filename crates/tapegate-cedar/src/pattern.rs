@@ -2,11 +2,12 @@
 
 use cedar_policy::pst::PatternElem;
 use tapegate_core::lenient::spelling::{form_decode, nfkc, percent_decoded, unicode_decode};
+use tapegate_core::wildcard::{self, Wildcard};
 
 /// A `like` pattern.
 #[derive(Debug)]
 pub(crate) struct LikePattern {
-    elements: Vec<PatternElem>,
+    wildcards: Vec<Wildcard>,
     /// The literal pieces between its wildcards; without a wildcard, one piece.
     pieces: Vec<String>,
     /// The pieces in lower case.
@@ -35,12 +36,12 @@ impl LikePattern {
                 decoded.push(form);
             }
         }
-        Self { elements: elements.to_vec(), pieces, folded, decoded }
+        Self { wildcards: like_wildcards(elements), pieces, folded, decoded }
     }
 
     /// Whether a text matches, by Cedar's rules.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        pattern_matches(&self.elements, text)
+        wildcard::matches(&self.wildcards, text)
     }
 
     /// A text that matches the pattern, if `text` matches it after decoding and ignoring case: the
@@ -81,32 +82,13 @@ fn decode(piece: &str) -> String {
     nfkc(unicode_decode(piece).as_deref().unwrap_or(piece)).into_owned()
 }
 
-/// Whether a text matches a pattern, by Cedar's rules.
-fn pattern_matches(pattern: &[PatternElem], text: &str) -> bool {
-    let text: Vec<char> = text.chars().collect();
-    let (mut at, mut place) = (0, 0);
-    // Where to continue if the part after the last wildcard does not match.
-    let mut star: Option<(usize, usize)> = None;
-    while place < text.len() {
-        match pattern.get(at) {
-            Some(PatternElem::Wildcard) => {
-                star = Some((at + 1, place));
-                at += 1;
-            }
-            Some(PatternElem::Char(letter)) if *letter == text[place] => {
-                at += 1;
-                place += 1;
-            }
-            _ => {
-                let Some((after, begun)) = &mut star else { return false };
-                // Only the last wildcard is retried: what earlier ones matched is never revised, as
-                // in globs.
-                *begun += 1;
-                (at, place) = (*after, *begun);
-            }
-        }
-    }
-    pattern[at..].iter().all(|one| *one == PatternElem::Wildcard)
+/// A `like` pattern has no wildcard for one character.
+fn like_wildcards(elements: &[PatternElem]) -> Vec<Wildcard> {
+    let wildcard = |element: &PatternElem| match element {
+        PatternElem::Char(letter) => Wildcard::Is(*letter),
+        _ => Wildcard::Any,
+    };
+    elements.iter().map(wildcard).collect()
 }
 
 #[cfg(test)]
@@ -131,7 +113,11 @@ mod tests {
             ("abcb", "*bc", false),
             ("ab", "a**b", true),
         ] {
-            assert_eq!(pattern_matches(&elements(like), text), holds, "{text} like {like}");
+            assert_eq!(
+                LikePattern::new(&elements(like)).matches(text),
+                holds,
+                "{text} like {like}"
+            );
         }
     }
 

@@ -23,7 +23,6 @@ pub(crate) const POSSIBLE_FOLDERS: &str = "possible_folders";
 /// How deeply conditions of `if` may be nested: each one is duplicated, once per branch.
 const CONDITIONS_MAX: usize = 6;
 
-/// The purpose of a test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum TestPurpose {
     #[default]

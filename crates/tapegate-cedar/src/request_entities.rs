@@ -15,7 +15,6 @@ use crate::{CedarPrincipal, CedarQuery};
 /// How many combinations are cached.
 const CACHED_MAX: usize = 1_024;
 
-/// The entities of a request.
 #[derive(Debug)]
 pub(crate) struct RequestEntities {
     principal: EntityUid,

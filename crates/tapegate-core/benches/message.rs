@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tapegate_core::frame::Frame;
-use tapegate_core::gate::{Gate, GateInput, HoldEnd, HoldId, PermitAllGate, Verdict};
+use tapegate_core::gate::{Gate, GateInput, HoldEnd, HoldId, MessagePlace, PermitAllGate, Verdict};
 use tapegate_core::lines::{LineSplitter, StreamLine};
 use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
@@ -158,11 +158,11 @@ impl Gate for ObservingGate {
 
     fn hold_ended(&mut self, _: Timestamp, _: HoldId, _: HoldEnd) {}
 
-    fn note_oversize(&mut self, _: Timestamp, _: Lane, _: Side, _: u64, _: &[u8]) {}
+    fn note_oversize(&mut self, _: MessagePlace, _: u64, _: &[u8]) {}
 
-    fn note_unsent(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
+    fn note_unsent(&mut self, _: MessagePlace, _: &Frame<'_>, _: &str) {}
 
-    fn reject_ambiguous(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
+    fn reject_ambiguous(&mut self, _: MessagePlace, _: &Frame<'_>, _: &str) -> bool {
         true
     }
 

@@ -15,7 +15,7 @@ word_enum! {
         /// Nothing to do.
         #[default]
         Info = "info",
-        /// Somebody should look at it.
+        /// A person should look at it.
         Warn = "warn",
         /// Something failed.
         Error = "error",
@@ -123,13 +123,11 @@ pub struct ActivityEvent<'a> {
     pub server_id: Cow<'a, str>,
     /// Who sent the message.
     pub direction: Option<Side>,
-    /// The method.
     pub method: Option<Cow<'a, str>>,
     /// The name of the tool or prompt, or the URI.
     pub tool: Option<Cow<'a, str>>,
     /// The raw id of the message.
     pub message_id: Option<Cow<'a, str>>,
-    /// The decision.
     pub governance_decision: Option<LoggedDecision>,
     /// The gate that decided.
     pub gate: Option<GateName>,

@@ -28,7 +28,6 @@ pub enum ActorEvent<'a> {
     TooLarge {
         /// The parts of it that were kept.
         message: OversizeMessage,
-        /// The limit.
         bytes_max: usize,
     },
     /// The server behind the actor sent a message: one line, without its line ending.
@@ -72,7 +71,6 @@ pub enum ActorAction<'a> {
         about: Option<&'a [u8]>,
         /// The message, as for [`ActorAction::Say`].
         parts: &'a [&'a [u8]],
-        /// Its provenance.
         provenance: Provenance,
     },
     /// End the stream that carries the answer to the request with this id, if it has one. Later messages
@@ -86,7 +84,6 @@ pub enum ActorAction<'a> {
     Raw {
         /// The id of the request.
         about: Option<&'a [u8]>,
-        /// The bytes.
         bytes: &'a [u8],
         /// Whether this is the last part of the line, body or event.
         ends: bool,
@@ -114,7 +111,6 @@ pub enum ActorAction<'a> {
 /// A call to an external handler on behalf of an actor.
 #[derive(Debug, Clone, Copy)]
 pub struct HandlerCall<'a> {
-    /// The handler.
     pub by: HandlerTarget<'a>,
     /// The input it is given.
     pub body: &'a [u8],

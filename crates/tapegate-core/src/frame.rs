@@ -8,6 +8,7 @@ mod duplicate_keys;
 mod envelope;
 mod key_folding;
 mod own_error;
+mod own_text;
 mod partial_envelope;
 
 use crate::json::{self, Cursor, JsonFault, JsonKind};
@@ -17,7 +18,12 @@ use envelope::NoObserver;
 pub(crate) use envelope::ScanObserver;
 pub use envelope::{Envelope, MessageKind};
 pub use key_folding::{fold, lenient_key_match};
-pub use own_error::{OWN_DATA, error_reply, own_data, own_error, own_error_data};
+pub use own_error::{
+    OWN_DATA, error_object, error_reply, oversize_error, own_data, own_error, own_error_data,
+    unsupported_version_data,
+};
+pub(crate) use own_text::error_text;
+pub use own_text::{notification_text, request_text, result_text};
 pub use partial_envelope::{EnvelopeSkimmer, PartialEnvelope, scan_messages};
 
 /// The maximum number of elements in a batch under a policy. Real clients batch only a few.

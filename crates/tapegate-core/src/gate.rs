@@ -4,14 +4,20 @@
 //! told what happened and returns a verdict. Whatever it notes about its decisions is persisted by
 //! [`Gate::commit`], which is called before anything is sent.
 
+mod task_handle;
+mod user_question;
+
 use std::fmt;
 
-use crate::frame::Frame;
-use crate::json;
+use crate::frame::{Frame, request_text};
+use crate::json::{self, JsonObject};
 use crate::pending::UnansweredRequest;
 use crate::side::{Lane, Side};
 use crate::tape::RecordError;
 use crate::time::Timestamp;
+
+pub use task_handle::TaskHandle;
+pub use user_question::{INPUT_KEY, InputQuestion, UserChoice, UserQuestion};
 
 /// One message, and what is known about it besides its bytes.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +42,24 @@ pub struct GateInput<'a> {
     pub listed: Option<HoldId>,
 }
 
+/// Where a message stands in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessagePlace {
+    /// When it arrived.
+    pub at: Timestamp,
+    /// The lane it travels in.
+    pub lane: Lane,
+    /// Who sent it.
+    pub from: Side,
+}
+
+impl GateInput<'_> {
+    /// Where the message stands.
+    pub fn place(&self) -> MessagePlace {
+        MessagePlace { at: self.at, lane: self.lane, from: self.from }
+    }
+}
+
 /// What a request is about, as far as that affects how its answer is inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Topic {
@@ -49,6 +73,8 @@ pub enum Topic {
     Templates,
     /// `prompts/list`.
     Prompts,
+    /// `tasks/list`, from its first page.
+    Tasks,
     /// `initialize` or `server/discover`.
     Hello,
     /// A call whose answer carries content.
@@ -56,7 +82,7 @@ pub enum Topic {
 }
 
 /// Identifies a held call to the relay, the gate and the approval channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HoldId(pub u64);
 
 /// A person's approval of a held call.
@@ -86,7 +112,6 @@ pub enum Verdict {
 /// How a call is held while the server answers our own requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListFirst {
-    /// The id of the hold.
     pub hold_id: HoldId,
     /// How long the answers may take.
     pub timeout_ms: u64,
@@ -128,7 +153,6 @@ pub enum ListStep {
 pub struct Refusal {
     /// The code of the JSON-RPC error.
     pub code: i32,
-    /// Its message.
     pub message: String,
     /// Its data: JSON text.
     pub data: String,
@@ -137,14 +161,19 @@ pub struct Refusal {
 }
 
 /// How a call is held.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hold {
-    /// The id of the hold.
     pub hold_id: HoldId,
     /// How long a decision may take.
     pub timeout_ms: u64,
     /// The error its sender gets on timeout; `None` if the call is then sent on.
     pub on_timeout: Option<Refusal>,
+    /// What its sender is told about the wait, in progress notifications.
+    pub progress: String,
+    /// What is sent if the call is released, if not the message as it arrived.
+    pub replacement: Option<Vec<u8>>,
+    /// The task that stands for the call, if its sender asked for one.
+    pub task: Option<TaskHandle>,
 }
 
 /// How a hold was settled.
@@ -156,6 +185,11 @@ pub enum HoldOutcome {
     Refused(Refusal),
     /// No approver was reachable, or no decision could be obtained: the error its sender gets.
     Unanswered(Refusal),
+    /// Not decided yet: the client's user is asked too, and the call stays held.
+    AskUser(Box<UserQuestion>),
+    /// Not decided yet: the call is answered with a question, and made again with the user's
+    /// answer.
+    AskInResult(Box<InputQuestion>),
 }
 
 /// Why a hold ended without a decision.
@@ -167,6 +201,8 @@ pub enum HoldEnd {
     Cancelled,
     /// The caller stopped waiting but may well retry, so a decision is still useful.
     Abandoned,
+    /// The caller was asked for its user's decision, and makes the call again with it.
+    Asked,
     /// No approver was reachable.
     Unanswered,
     /// The session is over.
@@ -182,6 +218,9 @@ pub trait Gate: fmt::Debug {
     /// A hold has ended without a decision.
     fn hold_ended(&mut self, at: Timestamp, hold_id: HoldId, how: HoldEnd);
 
+    /// A hold has ended because its call was refused.
+    fn hold_refused(&mut self, _hold_id: HoldId) {}
+
     /// The server has answered a request of our own that a held call waits for.
     fn own_request_answered(
         &mut self,
@@ -195,18 +234,14 @@ pub trait Gate: fmt::Debug {
     /// A request of our own will not be answered; the held call is judged again after this.
     fn own_request_failed(&mut self, _at: Timestamp, _hold_id: HoldId, _reason: &str) {}
 
+    /// The client has answered the question about a held call; `None` if its user has not decided.
+    fn user_answered(&mut self, _at: Timestamp, _hold_id: HoldId, _choice: Option<UserChoice>) {}
+
     /// A message over the size limit was drained; `head` is its first bytes.
-    fn note_oversize(
-        &mut self,
-        at: Timestamp,
-        lane: Lane,
-        from: Side,
-        bytes_total: u64,
-        head: &[u8],
-    );
+    fn note_oversize(&mut self, place: MessagePlace, bytes_total: u64, head: &[u8]);
 
     /// An answer arrived that matches no pending request.
-    fn note_orphan_reply(&mut self, _at: Timestamp, _lane: Lane, _from: Side, _id: &[u8]) {}
+    fn note_orphan_reply(&mut self, _place: MessagePlace, _id: &[u8]) {}
 
     /// A request of `asker` was sent and not answered: it has waited too long, or its receiver is gone.
     fn note_orphan_request(&mut self, _at: Timestamp, _asker: Side, _request: &UnansweredRequest) {}
@@ -217,25 +252,11 @@ pub trait Gate: fmt::Debug {
     }
 
     /// A message is not sent for a reason other than a verdict: it could not be delivered as it is.
-    fn note_unsent(
-        &mut self,
-        at: Timestamp,
-        lane: Lane,
-        from: Side,
-        frame: &Frame<'_>,
-        reason: &str,
-    );
+    fn note_unsent(&mut self, place: MessagePlace, frame: &Frame<'_>, reason: &str);
 
     /// An HTTP request or reply is ambiguous, for `reason`. Notes it, and returns whether the
     /// message is refused. A gate that only observes returns false.
-    fn reject_ambiguous(
-        &mut self,
-        at: Timestamp,
-        lane: Lane,
-        from: Side,
-        frame: &Frame<'_>,
-        reason: &str,
-    ) -> bool;
+    fn reject_ambiguous(&mut self, place: MessagePlace, frame: &Frame<'_>, reason: &str) -> bool;
 
     /// An HTTP request was passed on that carries no message, such as a login step, or whose query the
     /// client chose. `what` describes it and its outcome, without secrets.
@@ -285,11 +306,11 @@ impl Gate for PermitAllGate {
 
     fn hold_ended(&mut self, _: Timestamp, _: HoldId, _: HoldEnd) {}
 
-    fn note_oversize(&mut self, _: Timestamp, _: Lane, _: Side, _: u64, _: &[u8]) {}
+    fn note_oversize(&mut self, _: MessagePlace, _: u64, _: &[u8]) {}
 
-    fn note_unsent(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
+    fn note_unsent(&mut self, _: MessagePlace, _: &Frame<'_>, _: &str) {}
 
-    fn reject_ambiguous(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
+    fn reject_ambiguous(&mut self, _: MessagePlace, _: &Frame<'_>, _: &str) -> bool {
         false
     }
 
@@ -318,25 +339,13 @@ impl OwnRequest {
     /// A request for a list, or for the page of it at `cursor`. `id` is a text that no client can guess.
     /// `meta` is the JSON object to send as `_meta`; anything else is left out.
     pub fn new(id: &str, list: ListMethod, cursor: Option<&str>, meta: Option<&[u8]>) -> Self {
-        let mut raw_id = Vec::new();
-        json::write_str(&mut raw_id, id);
-        let mut text = b"{\"jsonrpc\":\"2.0\",\"id\":".to_vec();
-        text.extend_from_slice(&raw_id);
-        text.extend_from_slice(b",\"method\":\"");
-        text.extend_from_slice(list.name().as_bytes());
-        text.extend_from_slice(b"\",\"params\":{");
-        if let Some(cursor) = cursor {
-            text.extend_from_slice(b"\"cursor\":");
-            json::write_str(&mut text, cursor);
-        }
+        let id = json::quoted(id);
         let is_object = |meta: &&[u8]| meta.first() == Some(&b'{') && json::check(meta).is_ok();
-        if let Some(meta) = meta.filter(is_object) {
-            text.extend(cursor.map(|_| b','));
-            text.extend_from_slice(b"\"_meta\":");
-            text.extend_from_slice(&json::compact(meta));
-        }
-        text.extend_from_slice(b"}}");
-        Self { id: raw_id, text }
+        let params = JsonObject::new()
+            .raw_opt("cursor", cursor.map(json::quoted))
+            .raw_opt("_meta", meta.filter(is_object).map(json::compact));
+        let text = request_text(&id, list.name(), Some(&params.finish()));
+        Self { id, text }
     }
 
     /// Its raw id.
@@ -362,6 +371,7 @@ impl Topic {
             b"resources/list" => Self::Resources,
             b"resources/templates/list" => Self::Templates,
             b"prompts/list" => Self::Prompts,
+            b"tasks/list" => Self::Tasks,
             b"initialize" | b"server/discover" => Self::Hello,
             b"tools/call" | b"resources/read" | b"prompts/get" | b"completion/complete" => {
                 Self::Call

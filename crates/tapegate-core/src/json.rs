@@ -17,6 +17,7 @@ mod likeness;
 mod location;
 mod member;
 mod number;
+mod object;
 /// Paths into messages, as people write them.
 pub mod path;
 mod splice;
@@ -31,6 +32,7 @@ pub use cursor::{Cursor, JsonKind};
 pub use location::{JsonLocation, LocationStep};
 pub use member::{first_member, member, string};
 pub use number::Number;
+pub use object::{JsonObject, array, quoted};
 pub use splice::{JsonEdits, place_of};
 pub use strings::{JsonStr, write_exact, write_str};
 pub use tokens::{JsonToken, tokens};

@@ -15,6 +15,8 @@ pub mod decision;
 pub mod frame;
 /// The interface between the relay and the policy that decides about messages.
 pub mod gate;
+/// What a grant lets differ from the call that was approved.
+pub mod grant_pattern;
 /// Bytes as hexadecimal text.
 pub mod hex;
 /// JSON as a view on bytes.
@@ -29,6 +31,8 @@ pub mod lister;
 pub mod pending;
 /// A tape in the role of the server.
 pub mod player;
+/// Formats JSON for people.
+pub mod readable_json;
 /// The state machine of a live session.
 pub mod relay;
 /// The two ends of a session.
@@ -43,5 +47,9 @@ pub mod tape;
 pub mod time;
 /// A tape in the role of the client.
 pub mod verifier;
+/// Makes control characters and invisible characters in a text visible.
+pub mod visible_text;
+/// Matches text with wildcards.
+pub mod wildcard;
 /// Enums whose variants are words in logs and messages.
 pub mod words;

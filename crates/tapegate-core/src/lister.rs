@@ -3,14 +3,16 @@
 //! It calls no tool and reads no resource. It sends one request at a time, which even the simplest
 //! server can handle. Requests from the server are refused, except `ping` and `roots/list`.
 
-use crate::frame::{Envelope, Frame, MessageKind, error_reply, same_id};
+use crate::frame::{Envelope, Frame, MessageKind, error_reply, request_text, result_text, same_id};
 use crate::gate::Topic;
-use crate::json::{self, write_str};
+use crate::json::{self, JsonObject};
 
 /// The protocol version to request.
 const VERSION: &str = "2025-11-25";
-/// Sent with each request to a server of the sessionless protocol era.
-const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"tapegate","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{},"sampling":{},"elicitation":{}}}"#;
+const CLIENT_INFO: &str = r#"{"name":"tapegate","version":"1"}"#;
+const CAPABILITIES: &str = r#"{"roots":{},"sampling":{},"elicitation":{}}"#;
+/// The `_meta` of each request to a server of the sessionless protocol era.
+const META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"tapegate","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{},"sampling":{},"elicitation":{}}}"#;
 /// The maximum number of pages to request of one list; no real server has that many.
 const PAGES_MAX: usize = 1000;
 /// The maximum total size of the pages kept.
@@ -41,7 +43,6 @@ pub struct Lister {
     missing: Vec<MissingList>,
 }
 
-/// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListPage {
     /// The list it belongs to.
@@ -55,7 +56,6 @@ pub struct ListPage {
 pub struct MissingList {
     /// The list, by its method.
     pub method: &'static str,
-    /// The reason.
     pub reason: String,
 }
 
@@ -97,10 +97,11 @@ impl Lister {
     /// The first request. Some servers offer tools only to clients with roots, sampling or
     /// elicitation, so it announces these, although it provides none of them.
     pub fn start(&mut self) -> Vec<u8> {
-        let params = format!(
-            r#"{{"protocolVersion":"{VERSION}","capabilities":{{"roots":{{}},"sampling":{{}},"elicitation":{{}}}},"clientInfo":{{"name":"tapegate","version":"1"}}}}"#
-        );
-        self.request("initialize", &params)
+        let params = JsonObject::new().text("protocolVersion", VERSION);
+        self.request(
+            "initialize",
+            params.raw("capabilities", CAPABILITIES).raw("clientInfo", CLIENT_INFO),
+        )
     }
 
     /// Takes a line from the server and returns the messages to send in reply.
@@ -109,15 +110,10 @@ impl Lister {
         let Some(envelope) = frame.envelope() else { return Vec::new() };
         match (envelope.kind(), envelope.id) {
             (MessageKind::Request, Some(id)) if envelope.is_method("ping") => {
-                let id = String::from_utf8_lossy(id);
-                vec![format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).into_bytes()]
+                vec![result_text(id, b"{}")]
             }
             (MessageKind::Request, Some(id)) if envelope.is_method("roots/list") => {
-                let id = String::from_utf8_lossy(id);
-                vec![
-                    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"roots":[]}}}}"#)
-                        .into_bytes(),
-                ]
+                vec![result_text(id, br#"{"roots":[]}"#)]
             }
             // Servers never send the methods that we do. An answer would come back as well, and look
             // like theirs.
@@ -204,8 +200,7 @@ impl Lister {
             return self.handle_error("the list does not come to an end");
         }
         self.cursor = Some(next.to_vec());
-        let cursor = String::from_utf8_lossy(next).into_owned();
-        vec![self.next_request(at, Some(&cursor))]
+        vec![self.next_request(at, Some(next))]
     }
 
     fn handle_error(&mut self, reason: &str) -> Vec<Vec<u8>> {
@@ -215,7 +210,7 @@ impl Lister {
                 // A server of the sessionless era does not know `initialize`.
                 self.missing.push(missing("initialize"));
                 self.state = ListerState::Discover;
-                vec![self.request("server/discover", &format!("{{{META}}}"))]
+                vec![self.request("server/discover", JsonObject::new().raw("_meta", META))]
             }
             ListerState::Discover => {
                 self.state = ListerState::Refused;
@@ -250,20 +245,14 @@ impl Lister {
         vec![self.next_request(at, None)]
     }
 
-    fn next_request(&mut self, at: usize, cursor: Option<&str>) -> Vec<u8> {
-        let cursor = cursor.map(|cursor| format!("\"cursor\":{cursor}"));
-        let meta = self.modern.then(|| META.to_owned());
-        let members: Vec<String> = cursor.into_iter().chain(meta).collect();
-        self.request(LISTS[at].1, &format!("{{{}}}", members.join(",")))
+    fn next_request(&mut self, at: usize, cursor: Option<&[u8]>) -> Vec<u8> {
+        let params = JsonObject::new().raw_opt("cursor", cursor);
+        self.request(LISTS[at].1, params.raw_opt("_meta", self.modern.then_some(META)))
     }
 
-    fn request(&mut self, method: &str, params: &str) -> Vec<u8> {
+    fn request(&mut self, method: &str, params: JsonObject) -> Vec<u8> {
         self.sent_count += 1;
-        let mut out =
-            format!(r#"{{"jsonrpc":"2.0","id":{},"method":"#, self.sent_count).into_bytes();
-        write_str(&mut out, method);
-        out.extend_from_slice(format!(",\"params\":{params}}}").as_bytes());
-        out
+        request_text(self.sent_count.to_string().as_bytes(), method, Some(&params.finish()))
     }
 }
 

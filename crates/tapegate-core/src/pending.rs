@@ -50,7 +50,6 @@ pub struct UnansweredRequest {
     pub lane: Lane,
     /// Its raw id.
     pub id: Vec<u8>,
-    /// The request.
     pub pending_request: PendingRequest,
 }
 

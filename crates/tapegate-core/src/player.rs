@@ -266,22 +266,13 @@ impl Player {
             }
             ActorEvent::Behind(line) => {
                 turn.live.handle_passthrough_line(line, turn.act);
-                // Failures are collected in the session, because the counts belong to the player.
-                turn.live
-                    .passthrough
-                    .take_failed()
-                    .into_iter()
-                    .for_each(|it| turn.stats.report_passthrough_failure(it));
+                turn.report_passthrough_failures();
                 Ok(())
             }
             ActorEvent::BehindGone { reason } => {
                 turn.stats.warn(format!("the live server is unavailable: {reason}"));
                 turn.live.handle_passthrough_gone(reason, turn.act);
-                turn.live
-                    .passthrough
-                    .take_failed()
-                    .into_iter()
-                    .for_each(|it| turn.stats.report_passthrough_failure(it));
+                turn.report_passthrough_failures();
                 Ok(())
             }
             ActorEvent::Due => turn.advance_due(),

@@ -15,15 +15,19 @@ mod line_queue;
 mod orphans;
 mod own_message;
 mod own_requests;
+mod own_tasks;
 mod permit;
+mod questions;
 mod refusals;
+mod task_calls;
+mod task_requests;
 mod unanswered_requests;
 mod unsent_calls;
 
 use std::borrow::Cow;
 
 use crate::frame::{self, Envelope, Frame, FrameBody, MessageKind};
-use crate::gate::{Gate, HoldId, Topic};
+use crate::gate::{Gate, HoldId, MessagePlace, Topic};
 use crate::pending::PendingRequests;
 use crate::side::{Lane, Side};
 use crate::tape::{
@@ -33,6 +37,8 @@ use crate::time::Timestamp;
 use gate_dispatch::topic_of;
 use holds::HoldQueue;
 use own_requests::OwnRequests;
+use own_tasks::OwnTasks;
+use questions::UserQuestions;
 use unsent_calls::UnsentCalls;
 
 pub use event::{RelayAction, RelayEvent};
@@ -49,6 +55,8 @@ type ActionSink<'s, 'e> = dyn for<'r> FnMut(RelayAction<'r, 'e>) + 's;
 pub const CODE_GONE: i32 = -32000;
 /// The error code of answers about a message over the size limit.
 pub const CODE_TOO_LARGE: i32 = -32010;
+/// The error code when a call would have to be held but cannot be.
+pub const CODE_UNAVAILABLE: i32 = -32013;
 
 /// The state machine of a session, or of all sessions of one recording.
 #[derive(Debug, Default)]
@@ -63,6 +71,10 @@ pub struct Relay {
     unsent: UnsentCalls,
     /// Requests of our own that the server has not answered.
     own: OwnRequests,
+    /// Tasks of our own, which stand for held calls.
+    tasks: OwnTasks,
+    /// Questions of our own that the client's user has not answered.
+    questions: UserQuestions,
     /// When to check for requests that have waited too long, by the monotonic clock.
     late_check_ns: Option<u64>,
     /// How many messages have been recorded, which is also the number of the last one.
@@ -81,6 +93,10 @@ struct MessageOrigin {
 }
 
 impl MessageOrigin {
+    fn place(&self) -> MessagePlace {
+        MessagePlace { at: self.at, lane: self.lane, from: self.from }
+    }
+
     /// A complete message that arrives for the first time.
     fn new(at: Timestamp, lane: Lane, from: Side) -> Self {
         let provenance = Provenance::default();
@@ -92,6 +108,18 @@ impl Relay {
     /// Handles one event that happened at `at` and emits the resulting actions, in order. Every
     /// message is judged by `gate`.
     pub fn handle<'e, G: Gate + ?Sized>(
+        &mut self,
+        at: Timestamp,
+        event: RelayEvent<'e>,
+        gate: &mut G,
+        emit: &mut dyn for<'r> FnMut(RelayAction<'r, 'e>),
+    ) {
+        let is_heard = has_listening_client(&event);
+        self.handle_event(at, event, gate, emit);
+        self.cancel_ended_questions(at, is_heard, emit);
+    }
+
+    fn handle_event<'e, G: Gate + ?Sized>(
         &mut self,
         at: Timestamp,
         event: RelayEvent<'e>,
@@ -114,7 +142,8 @@ impl Relay {
                 self.judge_and_forward(origin, frame, gate, emit);
             }
             RelayEvent::TooLarge { lane, from, message, bytes_max } => {
-                gate.note_oversize(at, lane, from, message.bytes_total, &message.head);
+                let place = MessagePlace { at, lane, from };
+                gate.note_oversize(place, message.bytes_total, &message.head);
                 let origin = MessageOrigin::new(at, lane, from);
                 // Our own requests are not pending in `from_client`, so `refuse_oversize` does not
                 // find the call that waits for this answer.
@@ -122,13 +151,17 @@ impl Relay {
                 self.refuse_oversize(origin, message, bytes_max, emit);
                 if let Some(id) = own {
                     let reason = "the server's answer is too large";
-                    self.own_request_failed(at, &id, reason, gate, emit);
+                    let error = frame::error_object(CODE_TOO_LARGE, reason, None);
+                    if !self.task_request_failed(at, &id, &error, emit) {
+                        self.own_request_failed(at, &id, reason, gate, emit);
+                    }
                 }
             }
             RelayEvent::Ours { lane, to, message } => self.send_own(at, (lane, to), message, emit),
             RelayEvent::Marked { lane, from, bytes, reason, delivered } => {
                 if !delivered && gate.is_active() {
-                    gate.note_unsent(at, lane, from, &Frame::read(bytes), reason);
+                    let place = MessagePlace { at, lane, from };
+                    gate.note_unsent(place, &Frame::read(bytes), reason);
                 }
                 let fault = match delivered {
                     true => reason.to_owned(),
@@ -164,7 +197,8 @@ impl Relay {
 
     /// How many requests of `asker` wait for an answer and have not been cancelled.
     pub fn unanswered_requests(&self, asker: Side) -> usize {
-        self.pending(asker).wanted_count() + self.holds.count_from(asker)
+        let for_tasks = if asker == Side::Client { self.tasks.waiting() } else { 0 };
+        self.pending(asker).wanted_count() + self.holds.count_from(asker) + for_tasks
     }
 
     /// How many calls wait for a decision. At [`HELD_MAX`], clients must not be read from.
@@ -279,6 +313,16 @@ impl Relay {
             Side::Server => &self.from_server,
         }
     }
+}
+
+/// Whether the clients that an event is about still read what is sent to them.
+fn has_listening_client(event: &RelayEvent<'_>) -> bool {
+    !matches!(
+        event,
+        RelayEvent::Withdrawn { .. }
+            | RelayEvent::Dismissed { asker: Side::Client, reason: None, .. }
+            | RelayEvent::Gone { side: Side::Client, .. }
+    )
 }
 
 /// Records a message of our own and sends it to `to`, as if from the other side.

@@ -72,7 +72,6 @@ pub enum VerifierEvent<'a> {
     TooLarge {
         /// The parts of it that were kept.
         message: OversizeMessage,
-        /// The limit.
         bytes_max: usize,
     },
     /// The server is gone.

@@ -12,10 +12,13 @@ mod task;
 pub use event::{EventsAnswer, EventsRequest, UploadedEvent, upload_object};
 pub use id::JsonRpcId;
 pub use shim::{
-    Counters, DecisionCount, FramingCount, HeartbeatRequest, HeartbeatResponse, HubPush,
-    MessageCount, ShutdownResponse, Snapshot,
+    AgentSession, Counters, DecisionCount, FramingCount, HeartbeatRequest, HeartbeatResponse,
+    HubPush, MessageCount, ShutdownResponse, Snapshot,
 };
-pub use task::{ApprovalItem, ApprovalsAnswer, SettleRequest, TaskAnswer, TaskStatus};
+pub use task::{
+    AnswerRequest, ApprovalAnswer, ApprovalItem, ApprovalsAnswer, ChannelState, ChannelsAnswer,
+    GrantItem, GrantRequest, GrantsAnswer, SettleRequest, TaskAnswer, TaskStatus,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -29,7 +32,6 @@ pub struct GovernanceEvaluateRequest {
     pub server_id: String,
     /// The direction of the message.
     pub direction: StreamDirection,
-    /// Its method.
     pub method: String,
     /// Its id, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +95,6 @@ pub struct Principal {
     /// The service account it runs as.
     #[serde(default)]
     pub service_account: String,
-    /// Its roles.
     #[serde(default)]
     pub roles: Vec<String>,
     /// The agent, as it called itself.
@@ -136,7 +137,6 @@ pub enum ApiProfile {
 /// What to do with a message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GovernanceEvaluateResponse {
-    /// The decision.
     pub decision: GovernanceDecision,
     /// The task to poll at `/governance/task/{task_id}`, if approvers were asked.
     #[serde(default)]
@@ -178,7 +178,6 @@ pub struct GovernanceEvaluateResponse {
     pub policy_version: Option<String>,
 }
 
-/// A decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GovernanceDecision {
@@ -193,13 +192,10 @@ pub enum GovernanceDecision {
 /// The JSON-RPC error that a caller gets instead of a result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DenyError {
-    /// Its code.
     pub code: i32,
-    /// Its message.
     pub message: String,
     /// `data.error_type`.
     pub error_type: String,
-    /// Its data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Box<RawValue>>,
 }
@@ -207,11 +203,9 @@ pub struct DenyError {
 /// The body of an error response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorAnswer {
-    /// The error.
     pub error: ErrorBody,
 }
 
-/// An error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorBody {
     /// The kind, for programs: `bad_request`, `unauthorized`, `forbidden`, `not_found` and so on.

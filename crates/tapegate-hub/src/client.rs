@@ -23,9 +23,9 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::api::{
-    EventsAnswer, EventsRequest, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
-    HeartbeatRequest, HeartbeatResponse, SettleRequest, ShutdownResponse, Snapshot, TaskAnswer,
-    TaskStatus,
+    AnswerRequest, ChannelsAnswer, EventsAnswer, EventsRequest, GovernanceEvaluateRequest,
+    GovernanceEvaluateResponse, HeartbeatRequest, HeartbeatResponse, SettleRequest,
+    ShutdownResponse, Snapshot, TaskAnswer, TaskStatus,
 };
 use crate::hub_lock;
 use crate::token::HubToken;
@@ -159,6 +159,26 @@ impl HubClient {
         self.post(&path, &(), OTHER).await
     }
 
+    /// Decides as the user of a client has answered in it.
+    pub async fn answer(
+        &self,
+        id: &str,
+        answer: &AnswerRequest,
+    ) -> Result<TaskAnswer, ClientError> {
+        self.post(&format!("/governance/task/{}/answer", path_segment(id)?), answer, OTHER).await
+    }
+
+    /// The status of a task.
+    pub async fn task(&self, id: &str) -> Result<TaskAnswer, ClientError> {
+        self.get(&format!("/governance/task/{}", path_segment(id)?), OTHER).await
+    }
+
+    /// Reports that no decision came in time, by the clock of the caller's shim.
+    pub async fn expire_task(&self, id: &str) -> Result<TaskAnswer, ClientError> {
+        let path = format!("/governance/task/{}/cancel?timed_out=true", path_segment(id)?);
+        self.post(&path, &(), OTHER).await
+    }
+
     /// Writes events to the hub's activity log.
     pub async fn events(&self, events: &EventsRequest) -> Result<EventsAnswer, ClientError> {
         self.post("/governance/events", events, OTHER).await
@@ -172,6 +192,11 @@ impl HubClient {
     /// Denies a request.
     pub async fn deny(&self, id: &str, who: &SettleRequest) -> Result<TaskAnswer, ClientError> {
         self.post(&format!("/approvals/{}/deny", path_segment(id)?), who, OTHER).await
+    }
+
+    /// How the channels of a request's workflow stand to it.
+    pub async fn channel_states(&self, id: &str) -> Result<ChannelsAnswer, ClientError> {
+        self.get(&format!("/approvals/{}/channels", path_segment(id)?), OTHER).await
     }
 
     /// Shuts down the hub and every shim.

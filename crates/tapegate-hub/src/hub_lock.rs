@@ -22,6 +22,8 @@ use crate::token::HubTokens;
 /// File names of the tokens in the project's private folder.
 const TOKEN: &str = "hub-token";
 const APPROVER_TOKEN: &str = "hub-approver-token";
+/// How many hubs of sessions a state folder may have at once, besides its own.
+const SESSION_HUBS_MAX: u32 = 64;
 
 /// Token files named by the user, if any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,7 +67,6 @@ pub enum ClaimError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
 }
@@ -112,27 +113,38 @@ impl HubLock {
         user_state: &Path,
         named: NamedTokenFiles,
     ) -> Result<Self, ClaimError> {
-        let folder = state.join("hub");
-        let fault = |path: &Path| {
-            let path = path.to_owned();
-            move |source| ClaimError::Io { path, source }
+        Self::acquire_numbered(state, user_state, named, "")
+    }
+
+    /// Claims the state folder for the hub of one session. If another hub has it, the files of this
+    /// one have a number in their names: sessions that share a folder must not end each other.
+    pub fn acquire_for_session(state: &Path, user_state: &Path) -> Result<Self, ClaimError> {
+        let acquire = |suffix: &str| {
+            Self::acquire_numbered(state, user_state, NamedTokenFiles::default(), suffix)
         };
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(fault(&folder))?;
-        // This file is never removed: another hub could then lock a new one of the same name.
-        let path = folder.join("lock");
-        let lock =
-            private_options().create(true).truncate(false).open(&path).map_err(fault(&path))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let at = read_small(&endpoint_file(state)).ok().filter(|at| !at.is_empty());
-                return Err(ClaimError::Taken { folder: state.to_owned(), at });
+        let mut result = acquire("");
+        for number in 2..=SESSION_HUBS_MAX {
+            match result {
+                Err(ClaimError::Taken { .. }) => result = acquire(&format!("-{number}")),
+                _ => break,
             }
-            Err(error) => return Err(fault(&path)(error.into())),
         }
+        result
+    }
+
+    fn acquire_numbered(
+        state: &Path,
+        user_state: &Path,
+        named: NamedTokenFiles,
+        suffix: &str,
+    ) -> Result<Self, ClaimError> {
+        let lock = lock_file(state, suffix)?;
         let place = |named: Option<PathBuf>, name: &str| match named {
             Some(named) => Ok::<_, UserStateError>(named),
-            None => Ok(PrivateDir::open(user_state, state)?.path().join(name)),
+            None => {
+                let name = format!("{name}{suffix}");
+                Ok(PrivateDir::open(user_state, state)?.path().join(name))
+            }
         };
         let token = place(named.shims, TOKEN)?;
         let approver_token = place(named.approvers, APPROVER_TOKEN)?;
@@ -142,7 +154,7 @@ impl HubLock {
         }
         // Only under the lock: otherwise it could be the token of a running hub.
         let old_token = remove_old_token(state, &token);
-        let endpoint = endpoint_file(state);
+        let endpoint = state.join(format!("hub/endpoint{suffix}"));
         Ok(Self { endpoint, token, approver_token, old_token, _lock: lock })
     }
 
@@ -183,6 +195,27 @@ impl Drop for HubLock {
             // A file that cannot be removed is replaced by the next hub.
             fs::remove_file(path).ok();
         }
+    }
+}
+
+/// Locks the state folder, or with a suffix one of its places for hubs of sessions.
+fn lock_file(state: &Path, suffix: &str) -> Result<File, ClaimError> {
+    let folder = state.join("hub");
+    let fault = |path: &Path| {
+        let path = path.to_owned();
+        move |source| ClaimError::Io { path, source }
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(fault(&folder))?;
+    // This file is never removed: another hub could then lock a new one of the same name.
+    let path = folder.join(format!("lock{suffix}"));
+    let lock = private_options().create(true).truncate(false).open(&path).map_err(fault(&path))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(lock),
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let at = read_small(&endpoint_file(state)).ok().filter(|at| !at.is_empty());
+            Err(ClaimError::Taken { folder: state.to_owned(), at })
+        }
+        Err(error) => Err(fault(&path)(error.into())),
     }
 }
 

@@ -65,6 +65,11 @@ impl HubPolicy {
         self.policy.as_ref().map_or("none (observing only)", |policy| &policy.version)
     }
 
+    /// The path of the policy's file; empty if there is none.
+    pub fn path(&self) -> &str {
+        self.texts.config_path.as_deref().unwrap_or_default()
+    }
+
     /// Whether tapes are recorded.
     pub fn is_recording(&self) -> bool {
         self.policy.as_ref().is_none_or(|policy| policy.recording.enabled)
@@ -84,6 +89,7 @@ impl HubPolicy {
             log_id: None,
             own_files: own_files.to_owned(),
             recording: self.is_recording(),
+            session: None,
         }
     }
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 pub mod api;
 /// The client that a shim uses to talk to a hub.
 pub mod client;
+/// What is granted together with an approval.
+pub mod grant_plan;
 /// How a hub is found, and the lock that allows one hub per state folder.
 pub mod hub_lock;
 /// The policy in force.
@@ -28,6 +30,7 @@ pub mod service;
 /// The secrets of a run.
 pub mod token;
 
+mod channels;
 mod otlp;
 
 /// How long a shim may use a policy after it last heard from the hub: two heartbeats and some

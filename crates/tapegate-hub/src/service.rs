@@ -7,10 +7,14 @@
 mod attempt_limiter;
 mod auth;
 mod body;
+mod channel_posts;
+mod channel_set;
+mod decision_links;
 mod evaluate;
 mod evaluation_context;
 mod evaluation_query;
 mod export;
+mod grants;
 mod health;
 mod journal;
 mod log_counter;
@@ -18,6 +22,7 @@ mod push_body;
 mod reload;
 mod response;
 mod route;
+mod session_tally;
 mod shim_registry;
 mod tasks;
 
@@ -35,16 +40,19 @@ use tapegate_wire::clock::Clock;
 use tapegate_wire::http::BodyBudget;
 use tokio::sync::{broadcast, watch};
 
-use crate::api::HubPush;
+use crate::api::{AgentSession, HubPush};
 use crate::hub_policy::{HubPolicy, HubPolicyLoad};
 use crate::limits::HubLimits;
 use crate::metrics::{MetricName, Metrics};
 use crate::otlp::OtlpExporter;
 use crate::token::HubTokens;
 use attempt_limiter::AttemptLimiter;
+use channel_set::ChannelSet;
 use journal::HubJournal;
 use log_counter::LogCounter;
 pub use route::ROUTES;
+use session_tally::SessionTally;
+pub use session_tally::SessionTotals;
 use shim_registry::ShimRegistry;
 use tasks::ApprovalTasks;
 
@@ -77,9 +85,10 @@ pub struct HubOptions {
     pub notice: HubNotice,
     /// Limits on connections and requests.
     pub limits: HubLimits,
+    /// The session of an agent that it serves, if it serves only one.
+    pub session: Option<AgentSession>,
 }
 
-/// Loads the policy.
 pub type PolicyLoadFn = Box<dyn Fn() -> HubPolicyLoad>;
 
 /// Receives messages for the user.
@@ -96,22 +105,26 @@ pub enum NoticeLevel {
     Error,
 }
 
-/// A hub.
 pub struct Hub {
     options: HubOptions,
     clock: Clock,
     /// The memory budget for request bodies.
     bodies: BodyBudget,
+    /// The same for requests of channels, whose senders have no token.
+    channel_bodies: BodyBudget,
     governed: RefCell<Rc<HubPolicy>>,
     journal: HubJournal,
     follow: RefCell<LogCounter>,
     tasks: ApprovalTasks,
+    channels: ChannelSet,
     metrics: RefCell<Metrics>,
     /// Exports telemetry, if the policy enables it.
     exporter: RefCell<Option<Rc<OtlpExporter>>>,
     /// The faults of the policy that was last loaded, if it had any.
     trouble: RefCell<Vec<String>>,
     shims: RefCell<ShimRegistry>,
+    /// What the shims of this hub have done.
+    tally: RefCell<SessionTally>,
     attempts: AttemptLimiter,
     /// The ids of the most recent event batches, to recognise resent ones.
     batches: RefCell<VecDeque<String>>,
@@ -163,14 +176,17 @@ impl Hub {
             .map_err(|source| ActivityError::Open { path: state.clone(), source })?;
         let hub = Self {
             bodies: BodyBudget::new(),
+            channel_bodies: BodyBudget::new(),
             journal,
             follow: RefCell::new(LogCounter::new(&options.state_folder)),
             tasks: ApprovalTasks::open(&options.user_state, &options.state_folder)?,
+            channels: ChannelSet::default(),
             metrics: RefCell::default(),
             exporter: RefCell::default(),
             governed: RefCell::new(Rc::new(governed)),
             trouble: RefCell::default(),
             shims: RefCell::default(),
+            tally: RefCell::default(),
             attempts: AttemptLimiter::default(),
             batches: RefCell::default(),
             shipped: RefCell::new(shipped),
@@ -183,14 +199,12 @@ impl Hub {
         };
         // Before the first event is logged, which must be masked already.
         hub.journal.apply_policy(hub.active_policy().policy.as_deref(), &hub.tasks.key);
+        // Before the first look at the requests, so that the channels are told of them.
+        hub.update_channels();
         hub.load_existing_tasks();
         hub.update_exporter();
         hub.log(EventLevel::Info, ActivityKind::Hub, "started");
-        hub.report_load(
-            "success",
-            EventLevel::Info,
-            &format!("policy {}", hub.active_policy().name()),
-        );
+        hub.report_first_load();
         let took = hub.clock.now().mono_ns as f64 / 1e9;
         hub.metrics.borrow_mut().set(MetricName::StartupDurationSeconds, &[], took);
         Ok(Rc::new(hub))
@@ -205,6 +219,7 @@ impl Hub {
     pub fn stop(&self) {
         // Once, even if a signal and a request arrive together.
         if !self.stopping.send_replace(true) {
+            self.shims.borrow_mut().end_without_streams();
             self.push(HubPush::Shutdown);
         }
     }
@@ -217,15 +232,33 @@ impl Hub {
 
     /// Runs the background work. Never returns.
     pub async fn run_background(&self) {
-        tokio::join!(self.watch_tasks(), self.follow_log(), self.export());
+        tokio::join!(
+            self.watch_tasks(),
+            self.watch_shims(),
+            self.follow_log(),
+            self.export(),
+            self.run_channels()
+        );
     }
 
     /// Reports that shims are still connected at the end of the wait.
     pub(crate) fn report_remaining_shims(&self) {
-        let (count, _) = self.shims.borrow_mut().count_active(self.clock.now());
-        let message = format!("{count} shims did not shut down within ten seconds");
+        let servers = self.shims.borrow().active_servers().join("`, `");
+        let message = format!("shims did not shut down within ten seconds: `{servers}`");
         (self.options.notice)(NoticeLevel::Warn, &message);
         self.metrics.borrow_mut().count(MetricName::DrainTimeout, &[]);
+    }
+
+    /// The processes of the shims that have not ended.
+    pub fn active_processes(&self) -> Vec<u32> {
+        self.shims.borrow().active_processes()
+    }
+
+    /// What the shims of this hub have done so far.
+    pub fn session_totals(&self) -> SessionTotals {
+        // The log has events that were written since it was last read.
+        self.count_new_lines();
+        self.tally.borrow().totals()
     }
 
     /// Ends every stream. Pending approvals stay pending, for the next hub.
@@ -234,6 +267,7 @@ impl Hub {
         if self.closing.send_replace(true) {
             return;
         }
+        self.forget_faults();
         let open = self.tasks.pending_count() as u64;
         self.metrics.borrow_mut().add(MetricName::ApprovalsCancelledShutdown, &[], open);
         self.log(EventLevel::Info, ActivityKind::Hub, "ended");

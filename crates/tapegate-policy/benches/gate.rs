@@ -18,6 +18,7 @@ use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::Timestamp;
 use tapegate_policy::approval_channel::{ApprovalChannel, ApprovalRequest};
 use tapegate_policy::decide::{CallFacts, PolicyCall, PolicyPrincipal, decide};
+use tapegate_policy::hold_register::HoldRegister;
 use tapegate_policy::inspect::{TransportKind, inspect};
 use tapegate_policy::load::load;
 use tapegate_policy::model::{Policy, Profile};
@@ -139,7 +140,9 @@ fn warden(policy: &Arc<Policy>) -> PolicyGate {
     let hands = GateEffects {
         notes: Box::new(NullEffects),
         approval_channel: Box::new(NullEffects),
+        holds: HoldRegister::default(),
         ids: IdGenerator::new("0123456789abcdef"),
+        states: None,
         clock: Box::new(|| 0),
     };
     PolicyGate::new(

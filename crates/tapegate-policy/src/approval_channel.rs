@@ -1,12 +1,13 @@
 //! Requests for human approval.
 
-use tapegate_core::gate::{HoldEnd, HoldId};
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, write_str};
+use tapegate_core::gate::{HoldEnd, HoldId, UserChoice};
+use tapegate_core::json::{self, Cursor, JsonFault, JsonKind, member, write_str};
 use tapegate_core::side::Lane;
 use tapegate_core::signature::canonical;
 use tapegate_core::time::Timestamp;
 
 use crate::decide::{ApprovalScope, PolicyPrincipal};
+use crate::judge::AskMode;
 use crate::model::Workflow;
 use crate::refuse::RefusalSubject;
 
@@ -17,6 +18,32 @@ pub trait ApprovalChannel: Send {
 
     /// A call no longer waits, although no approver has answered.
     fn withdraw_request(&mut self, at: Timestamp, hold_id: HoldId, how: HoldEnd);
+
+    /// The user of the client was asked about a call that waits, and has answered.
+    fn answer_request(&mut self, _at: Timestamp, _hold_id: HoldId, _answer: &UserAnswer) {}
+}
+
+/// The answer of a client's user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserAnswer {
+    /// The decision; `None` if the user has made none.
+    pub choice: Option<UserChoice>,
+    pub client: String,
+}
+
+impl UserAnswer {
+    /// Who has decided, as the log names them.
+    pub fn by(&self) -> String {
+        format!("user of {}", self.client)
+    }
+}
+
+/// An answer that came with the call that it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CarriedAnswer {
+    /// The request that it answers.
+    pub approval_id: String,
+    pub answer: UserAnswer,
 }
 
 /// A call that waits for approval.
@@ -28,7 +55,6 @@ pub struct ApprovalRequest<'a> {
     pub lane: Lane,
     /// The name of the server.
     pub source: &'a str,
-    /// The method.
     pub method: &'a str,
     /// What is called; builds the refusal if it is rejected.
     pub subject: &'a RefusalSubject,
@@ -40,25 +66,30 @@ pub struct ApprovalRequest<'a> {
     pub message: &'a [u8],
     /// The caller.
     pub principal: &'a PolicyPrincipal,
-    /// The name of the workflow.
     pub workflow_name: &'a str,
-    /// The workflow.
     pub workflow: &'a Workflow,
     /// Why approval is needed.
     pub reason: &'a str,
     /// How the definition differs from the accepted one, if that is the reason.
     pub drift: Option<&'a str>,
-    /// The version of the policy.
     pub policy_version: &'a str,
     /// How long the call may wait.
     pub timeout_ms: u64,
+    /// How the client's user may be asked, if at all.
+    pub ask: Option<AskMode>,
+    /// The answer of the client's user that came with the call.
+    pub answer: Option<CarriedAnswer>,
 }
 
 impl ApprovalRequest<'_> {
+    /// What the approval is for.
+    pub fn scope(&self) -> ApprovalScope<'_> {
+        ApprovalScope { workflow: self.workflow_name, drift: self.drift }
+    }
+
     /// The hash shared by all calls that need the same approval.
     pub fn call_hash(&self) -> String {
-        let scope = ApprovalScope { workflow: self.workflow_name, drift: self.drift };
-        call_hash(self.method, self.params, scope)
+        call_hash(self.method, self.params, self.scope())
     }
 }
 
@@ -86,6 +117,33 @@ const CALL_IDS: [&str; 16] = [
 /// when a call is repeated.
 pub fn is_call_id(key: &str) -> bool {
     CALL_IDS.contains(&key)
+}
+
+/// Whether params contain more than the name and the arguments of a call. In `_meta`, ids of the
+/// single call and the client's data about itself do not count.
+pub fn has_more_than_arguments(params: &[u8]) -> bool {
+    let is_usual_meta = |key: &str, _: &[u8]| {
+        is_call_id(key)
+            || key.starts_with("io.modelcontextprotocol/client")
+            || key == "io.modelcontextprotocol/protocolVersion"
+    };
+    let is_usual = |key: &str, value: &[u8]| match key {
+        "name" | "arguments" => true,
+        // Anything else in `_meta` may change what a server does, so it is shown.
+        "_meta" => has_only(value, &is_usual_meta).unwrap_or(false),
+        _ => false,
+    };
+    member(params, "arguments").is_none() || !has_only(params, &is_usual).unwrap_or(false)
+}
+
+/// Whether a text is an object whose members are all `usual`.
+fn has_only(object: &[u8], usual: &dyn Fn(&str, &[u8]) -> bool) -> Result<bool, JsonFault> {
+    let mut only = JsonKind::of(object)? == JsonKind::Object;
+    for member in json::members(object) {
+        let (key, value) = member?;
+        only &= usual(&key.decode(), value);
+    }
+    Ok(only)
 }
 
 /// The blake3 hash of a method, its whole `params` regardless of spelling, and the scope of the
@@ -126,8 +184,8 @@ fn members(object: &[u8], kept: &mut MemberFilter<'_>) -> Result<Vec<u8>, JsonFa
         return Ok(object.to_vec());
     }
     cursor.open()?;
-    let (mut out, mut first) = (b"{".to_vec(), true);
-    while let Some(key) = cursor.key(&mut first)? {
+    let mut out = b"{".to_vec();
+    while let Some(key) = cursor.next_key()? {
         let key = key.decode();
         if let Some(value) = kept(&key, cursor.value()?) {
             out.extend((out.len() > 1).then_some(b','));

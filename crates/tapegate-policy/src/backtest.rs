@@ -18,6 +18,7 @@ use tapegate_core::time::Timestamp;
 
 use crate::approval_channel::{ApprovalChannel, ApprovalRequest};
 use crate::cases::CaseOutcome;
+use crate::hold_register::HoldRegister;
 use crate::model::OnDrift;
 use crate::note::{Note, NoteSink};
 use crate::policy_gate::{
@@ -76,7 +77,6 @@ pub struct TapeMessage<'a> {
     pub from: Side,
     /// Its session, as named on the tape.
     pub session: Option<&'a [u8]>,
-    /// Its bytes.
     pub bytes: &'a [u8],
     /// Whether its line end was recorded too.
     pub terminated: bool,
@@ -145,7 +145,9 @@ impl BacktestConfig {
         let effects = GateEffects {
             notes: Box::new(notes.clone()),
             approval_channel: Box::new(BacktestApprovals),
+            holds: HoldRegister::default(),
             ids: IdGenerator::default(),
+            states: None,
             clock: Box::new(|| 0),
         };
         let policy_handle = PolicyHandle::new(self.active_policy.clone());

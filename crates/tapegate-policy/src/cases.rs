@@ -35,7 +35,6 @@ pub struct TestSuite {
 /// A call and the expected decision.
 #[derive(Debug)]
 pub struct TestCase {
-    /// Its name.
     pub name: String,
     /// Its position in the file.
     pub spot: Spot,
@@ -53,12 +52,9 @@ pub struct TestCase {
     pub expect: CaseExpectation,
 }
 
-/// The input of a case.
 #[derive(Debug)]
 pub enum CaseInput {
-    /// A call.
     Call {
-        /// Its method.
         method: String,
         /// The name of the tool or prompt, or the URI.
         name: String,

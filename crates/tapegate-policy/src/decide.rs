@@ -4,6 +4,7 @@
 //! decision itself plus the steps that led to it, so the two cannot differ.
 
 mod cedar;
+mod commands;
 mod drift;
 mod gates;
 mod name_reading;
@@ -30,7 +31,6 @@ pub(crate) use readings::{hidden_reading, is_visible, resource_readings, url_rea
 pub struct PolicyCall<'a> {
     /// The server's name in the policy.
     pub source: &'a str,
-    /// The method.
     pub method: &'a str,
     /// The name of the tool or prompt, or the URI.
     pub name: &'a str,
@@ -73,10 +73,7 @@ pub enum DecisionOutcome {
     /// The call is refused.
     Deny,
     /// The call waits for approval by this workflow.
-    Hold {
-        /// The workflow.
-        workflow: String,
-    },
+    Hold { workflow: String },
 }
 
 /// A decision and its reasons.

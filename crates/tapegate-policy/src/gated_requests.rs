@@ -81,7 +81,6 @@ impl GatedMethod {
         })
     }
 
-    /// The method.
     pub fn method(self) -> &'static str {
         match self {
             Self::Call => "tools/call",

@@ -43,7 +43,6 @@ pub struct GenerateOptions {
 /// A generated policy, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratedPolicy {
-    /// The policy.
     pub policy: String,
     /// The Cedar policies that it names.
     pub cedar: Option<String>,

@@ -29,6 +29,7 @@ use crate::inspect::{
 use crate::methods::{MethodTreatment, sender};
 use crate::model::{EmbeddedMessages, Policy, Profile};
 
+pub use callers::AskMode;
 pub use judgement::{JudgedCall, JudgedCalls, Judgement};
 pub use state::SessionState;
 pub use visibility::hidden_by;
@@ -38,7 +39,6 @@ pub use visibility::hidden_by;
 pub struct PolicyJudge<'p> {
     /// The policy; without one, everything passes.
     pub policy: Option<&'p Policy>,
-    /// The profile.
     pub profile: Profile,
     /// The server's name in the policy.
     pub source: &'p str,
@@ -224,7 +224,7 @@ impl<'p> PolicyJudge<'p> {
             return self.judge_gated(now, gated, state);
         }
         let method = method.decode();
-        // The caller is needed for every later decision of the session, whatever is decided about
+        // All later decisions of the session need the caller, whatever is decided about
         // this message.
         if from_client && method == "initialize" {
             state.callers.note_initialize(now.arrival.session, now.envelope);

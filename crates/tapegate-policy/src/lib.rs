@@ -9,6 +9,8 @@ pub mod approval_channel;
 pub mod backtest;
 /// Test cases that users write for their policies.
 pub mod cases;
+/// Tests of the commands in a call.
+pub mod command_rules;
 /// The single decision function.
 pub mod decide;
 /// Removes hidden items from list replies.
@@ -19,6 +21,10 @@ pub mod gated_requests;
 pub mod generate;
 /// The glob syntax of policies.
 pub mod glob;
+/// Which calls a grant with argument patterns covers.
+pub mod granted_calls;
+/// The calls that wait for approval.
+pub mod hold_register;
 /// Checks that every reader parses a message the same way.
 pub mod inspect;
 /// Judges whole messages.
@@ -45,8 +51,12 @@ pub mod redact;
 pub mod redacted_arguments;
 /// The errors returned for refused messages.
 pub mod refuse;
+/// The state that a client carries between a question and its answer.
+pub mod request_state;
 /// Checks that a changed policy permits nothing new.
 pub mod tighten;
 /// The trace context of a call.
 pub mod trace;
 mod uri;
+/// The text of the question that a client's user is asked.
+pub mod user_question;

@@ -123,6 +123,7 @@ fn load_with(
             };
             beside.iter().for_each(|path| policy.own_files.add_policy_file(path));
         }
+        policy.own_files.add_bash_settings(folder);
         Policy { version, ..policy }
     });
     PolicyLoadResult { policy, findings: findings.into_list(), sources, variables }

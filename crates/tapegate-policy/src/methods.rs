@@ -25,7 +25,6 @@ pub enum MethodTreatment {
     Unknown,
 }
 
-/// A method of the protocol.
 #[derive(Debug, Clone, Copy)]
 pub struct ProtocolMethod {
     /// Its name. A final `*` stands for any single step.

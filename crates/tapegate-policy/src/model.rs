@@ -3,6 +3,7 @@
 //! There is no second form. Loading produces this type, with globs and expressions compiled and
 //! names resolved, and decisions use it directly.
 
+mod channels;
 mod profiles;
 
 use std::collections::BTreeMap;
@@ -16,11 +17,13 @@ use crate::glob::Glob;
 use crate::own_files::OwnFiles;
 use crate::pins::{HintTest, PinLock};
 use crate::predicate::ArgumentTest;
+pub use channels::{
+    CHANNEL_PROTOCOLS, ChannelKind, ChannelProtocol, ChannelSecret, ChannelSettings, LinkUse,
+};
 pub use profiles::ProfileOverrides;
 pub(crate) use profiles::ProfileSettings;
 pub use tapegate_core::activity::Profile;
 
-/// A policy.
 #[derive(Debug)]
 pub struct Policy {
     /// The policy's version: a hash over everything it was loaded from.
@@ -37,6 +40,8 @@ pub struct Policy {
     pub embedded_messages: EmbeddedMessages,
     /// The approval workflows, by name.
     pub workflows: BTreeMap<String, Workflow>,
+    /// The channels of a hub, by name.
+    pub channels: BTreeMap<String, ChannelSettings>,
     /// The Cedar policies, if there are any.
     pub cedar: Option<CedarPolicies>,
     /// What is redacted in tapes, approvals, logs and, if enabled, results.
@@ -57,7 +62,14 @@ pub struct Policy {
     pub profiles: BTreeMap<Profile, ProfileOverrides>,
 }
 
-/// A server.
+impl Policy {
+    /// The workflow for questions that no rule names one for.
+    pub(crate) fn default_workflow(&self) -> Option<&str> {
+        let default = self.workflows.keys().find(|name| *name == "default");
+        default.or(self.workflows.keys().next()).map(String::as_str)
+    }
+}
+
 #[derive(Debug)]
 pub struct ServerSource {
     /// Its name, or `*`.
@@ -85,7 +97,6 @@ pub enum Exposure {
     Except(Vec<Glob>),
 }
 
-/// A rule.
 #[derive(Debug)]
 pub struct PolicyRule {
     /// Its name in logs and explanations: its `id`, or `rules[3]`.
@@ -105,7 +116,6 @@ pub struct PolicyRule {
     /// Tests on the tool's accepted definition; all must hold. A rule that has any applies to tools
     /// only.
     pub hints: Vec<HintTest>,
-    /// The action.
     pub act: RuleAction,
     /// Why the rule exists, for people.
     pub description: Option<String>,
@@ -167,6 +177,23 @@ pub struct Workflow {
     pub redact_fields: Vec<String>,
     /// Who may approve; empty for any approver.
     pub approvers: Vec<String>,
+    /// How many approvers must approve.
+    pub quorum: u32,
+    /// The names of the channels that a hub tells of calls.
+    pub channels: Vec<String>,
+    /// The names of the clients whose user may answer in the client.
+    pub in_agent: Vec<Glob>,
+    /// When a call that still waits goes to a second workflow, if it does.
+    pub escalation: Option<WorkflowEscalation>,
+}
+
+/// When a call that still waits goes to a second workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkflowEscalation {
+    /// How long it waits before.
+    pub after: Duration,
+    /// The name of the second workflow.
+    pub to: String,
 }
 
 /// What is redacted before anything is stored.
@@ -258,6 +285,17 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// When calls of a workflow go to a second one, and who its approvers are.
+    pub fn escalation_of<'a>(
+        &'a self,
+        workflow: &'a Workflow,
+    ) -> Option<(&'a WorkflowEscalation, &'a [String])> {
+        let escalation = workflow.escalation.as_ref()?;
+        Some((escalation, &self.workflows.get(&escalation.to)?.approvers))
+    }
+}
+
 impl Default for Workflow {
     /// The defaults of a workflow: ask at the terminal, for ten minutes.
     fn default() -> Self {
@@ -267,7 +305,20 @@ impl Default for Workflow {
             forward_on_timeout: false,
             redact_fields: Vec::new(),
             approvers: Vec::new(),
+            quorum: 1,
+            channels: Vec::new(),
+            in_agent: Vec::new(),
+            escalation: None,
         }
+    }
+}
+
+impl Workflow {
+    /// Whether the user of a client that introduced itself with this name may answer in it.
+    pub fn allows_answers_in(&self, client: &str) -> bool {
+        // A user without a name is not on any list, and would decide about their own call.
+        let is_open = self.approvers.is_empty() && self.quorum <= 1;
+        is_open && self.in_agent.iter().any(|glob| glob.matches(client))
     }
 }
 

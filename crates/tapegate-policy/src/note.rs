@@ -162,7 +162,6 @@ pub enum NoteKind {
     },
     /// It waits for approval.
     HoldOpened {
-        /// The workflow.
         workflow: String,
         /// How long it may wait.
         timeout_ms: u64,
@@ -190,6 +189,25 @@ pub enum NoteKind {
 }
 
 impl NoteKind {
+    /// The hold that it is about.
+    pub(crate) fn hold_id(&self) -> Option<HoldId> {
+        match self {
+            Self::HoldOpened { hold_id, .. }
+            | Self::HoldApproved { hold_id, .. }
+            | Self::HoldEnded { hold_id, .. } => Some(*hold_id),
+            _ => None,
+        }
+    }
+
+    /// Who decided about it, if that was an approver or a timeout.
+    pub fn decided_by(&self) -> Option<&str> {
+        match self {
+            Self::HoldApproved { by, .. } => Some(by),
+            Self::HoldEnded { decided_by, .. } => decided_by.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Its kind in the activity log.
     pub fn event(&self) -> ActivityKind {
         match self {

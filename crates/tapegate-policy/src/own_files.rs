@@ -28,8 +28,10 @@ pub const OWN_FILES: &str = "tapegate:own-files";
 
 /// Files that are Tapegate's own in any folder.
 const NAMES: [&str; 3] = ["tapegate.yaml", "thoughtgate.yaml", "tapegate.lock"];
-/// The folder of a project's state.
-const STATE_FOLDER: &str = ".tapegate";
+/// The folders of a project's state, and of the recordings and settings of the bash tool.
+const STATE_FOLDERS: [&str; 2] = [".tapegate", ".cuff"];
+/// The settings of the bash tool, in the folder of the policy.
+const BASH_SETTINGS: [&str; 2] = ["settings.yml", "settings.yaml"];
 /// Environment variables that point to the user's folders.
 const VARIABLES: [&str; 3] = ["tapegate_home", "xdg_state_home", "xdg_config_home"];
 /// A longer text of several lines counts as content, not as a path or a command.
@@ -82,6 +84,15 @@ impl OwnFiles {
         if !path.starts_with('/') && !steps.is_empty() && !self.beside.contains(&steps) {
             self.note_unusual_step(steps.last());
             self.beside.push(steps);
+        }
+    }
+
+    /// Adds the settings of the bash tool in the policy's folder: what is in them decides which
+    /// shell reads a permitted line, and whether it is recorded.
+    pub(crate) fn add_bash_settings(&mut self, folder: &str) {
+        for name in BASH_SETTINGS {
+            self.add_policy_file(name);
+            self.add(&format!("{folder}/{name}"));
         }
     }
 

@@ -5,6 +5,7 @@
 //! messages, and everything passes byte for byte. The policy can be replaced at any time through
 //! its [`PolicyHandle`]; a new one takes effect between two messages.
 
+mod answered_calls;
 mod calls;
 mod form_notes;
 mod gate_impl;
@@ -14,9 +15,9 @@ mod list_tracker;
 mod orphan_notes;
 mod policy_handle;
 mod replies;
+mod task_handle;
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::fmt;
 
 use tapegate_core::decision::LoggedDecision;
@@ -27,12 +28,14 @@ use tapegate_core::side::Side;
 
 use crate::approval_channel::ApprovalChannel;
 use crate::decide::{DecisionOutcome, PolicyPrincipal};
+use crate::hold_register::HoldRegister;
 use crate::inspect::TransportKind;
 use crate::judge::{Judgement, MessageArrival, PolicyJudge, SessionState};
 use crate::model::Profile;
 use crate::note::{Note, NoteSink};
 use crate::refuse::RefusalSubject;
-use held_calls::GateHold;
+use crate::request_state::RequestStateKey;
+use answered_calls::CarriedState;
 use list_tracker::ListTracker;
 use orphan_notes::OrphanCounts;
 
@@ -49,8 +52,9 @@ pub struct PolicyGate {
     state: SessionState,
     lists: ListTracker,
     last_hold_id: u64,
-    held: VecDeque<GateHold>,
     orphans: OrphanCounts,
+    /// The answer that came with the call that is being judged.
+    carried: Option<CarriedState>,
 }
 
 /// What the gate knows about its session.
@@ -76,8 +80,12 @@ pub struct GateEffects {
     pub notes: Box<dyn NoteSink>,
     /// Asks approvers.
     pub approval_channel: Box<dyn ApprovalChannel>,
+    /// The calls that wait for approvers.
+    pub holds: HoldRegister,
     /// Generates the ids by which a refusal is found in the log.
     pub ids: IdGenerator,
+    /// Authenticates what clients carry between a question and its answer; without it, none do.
+    pub states: Option<RequestStateKey>,
     /// A monotonic clock, in nanoseconds.
     pub clock: Box<dyn Fn() -> u64 + Send>,
 }
@@ -105,8 +113,8 @@ impl PolicyGate {
             policy_handle,
             lists: ListTracker::default(),
             last_hold_id: 0,
-            held: VecDeque::new(),
             orphans: OrphanCounts::default(),
+            carried: None,
         };
         gate.refresh_policy();
         gate
@@ -219,7 +227,7 @@ impl PolicyGate {
                 let reason = "it was not sent, because its batch was refused";
                 // Answers and housekeeping in a refused batch have no log line, as when they pass.
                 if !judgement.calls.is_empty() {
-                    self.note_unsent(case.at, case.lane, case.from, frame, reason);
+                    self.note_unsent(case.place(), frame, reason);
                 }
                 continue;
             }
@@ -278,7 +286,9 @@ impl GateSettings {
 impl GateEffects {
     /// Adds the policy, the profile and, if it has none, a correlation id to a note, and logs it.
     fn note<'n>(&'n mut self, active_policy: &'n ActivePolicy, note: &mut Note<'n>) {
-        let Self { notes, ids, .. } = self;
+        let Self { notes, ids, holds, .. } = self;
+        let hold_id = note.kind.hold_id();
+        note.event.approval_id = hold_id.and_then(|id| holds.approval_id(id)).map(Cow::Owned);
         (note.event.kind, note.event.level) = (note.kind.event(), note.level());
         note.event.policy_version =
             active_policy.policy.as_ref().map(|policy| Cow::Borrowed(&*policy.version));
@@ -309,7 +319,8 @@ fn case_note<'n>(case: &GateInput<'_>) -> Note<'n> {
 
 impl fmt::Debug for PolicyGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { settings, held, .. } = self;
-        f.debug_struct("PolicyGate").field("settings", settings).field("held", held).finish()
+        let Self { settings, effects, .. } = self;
+        let holds = &effects.holds;
+        f.debug_struct("PolicyGate").field("settings", settings).field("holds", holds).finish()
     }
 }

@@ -7,6 +7,7 @@
 //! no integer is too large.
 
 mod argument_test;
+mod argument_texts;
 mod coerce;
 mod joined_lists;
 mod known_arguments;
@@ -30,7 +31,11 @@ use coerce::CoercedTest;
 use lenient::LenientPath;
 
 pub use argument_test::ArgumentTest;
+pub use argument_texts::ArgumentTexts;
 pub use known_arguments::KnownArguments;
+
+/// What comes before the path in the message for an argument that a call does not have.
+pub const NO_ARGUMENT: &str = "the call has no argument ";
 
 /// A path into the arguments, and a test of the values there.
 #[derive(Debug)]
@@ -256,8 +261,13 @@ fn in_range(number: &[u8], min: Option<&str>, max: Option<&str>) -> Option<bool>
 
 impl Predicate {
     /// A message for arguments that fail the predicate: "`path` does not match `/data/*`".
-    pub(crate) fn mismatch_text(&self) -> String {
-        format!("`{}` {}", self.path_text, self.describe(!self.not))
+    pub(crate) fn mismatch_text(&self, arguments: &[u8]) -> String {
+        let mut is_missing = !matches!(self.test, ValueTest::Exists);
+        values::visit_values_at(arguments, &self.path, &mut |_| is_missing = false);
+        match is_missing {
+            true => format!("{NO_ARGUMENT}`{}`", self.path_text),
+            false => format!("`{}` {}", self.path_text, self.describe(!self.not)),
+        }
     }
 
     /// The test or its negation as a verb phrase that follows the path.

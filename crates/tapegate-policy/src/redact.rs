@@ -51,7 +51,6 @@ pub struct Redactor {
     key: RedactionKey,
 }
 
-/// Masked text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MaskedText {
     /// The text, with placeholders in it.
@@ -119,6 +118,14 @@ impl Mask for Redactor {
 
     fn non_message<'a>(&self, raw: &'a [u8]) -> Cow<'a, [u8]> {
         self.fold(Cow::Borrowed(raw), |pass, raw| pass.mask_bytes(raw))
+    }
+
+    fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        Self::text(self, text)
+    }
+
+    fn header_extra(&self) -> Vec<u8> {
+        Self::header_extra(self)
     }
 }
 

@@ -51,20 +51,13 @@ fn of_field(field: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn shown(rules: &[&str], fields: &[&str], text: &str) -> String {
         let rules = RedactionRules::parse(rules).expect("rules");
         let rules = (!rules.is_empty()).then_some(rules);
-        let workflow = Workflow {
-            timeout: Duration::from_secs(1),
-            blocking_timeout: Duration::from_secs(1),
-            forward_on_timeout: false,
-            redact_fields: fields.iter().map(|field| (*field).to_owned()).collect(),
-            approvers: Vec::new(),
-        };
+        let redact_fields = fields.iter().map(|field| (*field).to_owned()).collect();
+        let workflow = Workflow { redact_fields, ..Workflow::default() };
         let redaction = RedactionSettings { rules, on_wire: false };
         params(&redaction, &workflow, &RedactionKey::for_tape([7; 32]), text.as_bytes())
     }

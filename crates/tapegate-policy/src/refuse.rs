@@ -145,7 +145,6 @@ impl RefusalSubject {
         self.refusal(-32600, "invalid_request", Some(GateName::Approval), message_text)
     }
 
-    /// The message is malformed.
     pub fn malformed_message(&self, fault: MessageFault) -> Refusal {
         Refusal {
             code: fault.code(),

@@ -55,6 +55,7 @@ fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), MayLoosen> {
         embedded_messages,
         // Compared under each profile.
         workflows: _,
+        channels,
         cedar,
         redaction,
         // Compared under each profile.
@@ -87,6 +88,8 @@ fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), MayLoosen> {
     check("the recording", is_identical(recording, &new.recording))?;
     check("the activity log", is_identical(activity, &new.activity))?;
     check("the telemetry", is_identical(telemetry, &new.telemetry))?;
+    // A channel receives one-time links that approve, so each must be one that a person has seen.
+    check("the channels", is_identical(channels, &new.channels))?;
     check("the principal", is_identical(principal, &new.principal))?;
     check("the profiles", is_identical(profiles, &new.profiles))
 }

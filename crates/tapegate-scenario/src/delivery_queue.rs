@@ -132,6 +132,7 @@ impl DeliveryQueue {
         };
         match late_ns {
             0 => self.wait(load, Some(about), Some(delivery_id)),
+            // Beside the queue: a delayed answer must not hold up those behind it.
             _ => self.delay(at.mono_ns.saturating_add(late_ns), load, about, delivery_id),
         }
         false
@@ -151,12 +152,14 @@ impl DeliveryQueue {
                 // Nothing of it is out, so it can vanish without leaving half a line.
                 true if !line.has_begun() => gone.push(line),
                 true => {
+                    // A stream can just end; on a pipe, half a line would spoil the next message.
                     line.finish_early(self.streams);
                     self.lines.push_back(line);
                 }
                 false => self.lines.push_back(line),
             }
         }
+        // Reported as delivered, or a phase would wait for them without end.
         gone.iter().for_each(|line| self.line_finished(line));
     }
 
@@ -179,6 +182,7 @@ impl DeliveryQueue {
     /// When it needs to run next, by the monotonic clock in nanoseconds.
     pub fn next_wakeup(&self) -> Option<u64> {
         if !self.delivered.is_empty() {
+            // Tickets may come from a cancellation, after which nothing else wakes the queue.
             return Some(0);
         }
         let lines = match self.streams {

@@ -23,38 +23,30 @@ pub struct YamlDocument {
     pub entries: Vec<MapEntry>,
 }
 
-/// An entry of a map.
 #[derive(Debug, Clone)]
 pub struct MapEntry {
     /// The comments above it, line by line.
     pub comments: Vec<String>,
     /// Whether an empty line precedes them.
     pub apart: bool,
-    /// The key.
     pub key: String,
-    /// The value.
     pub value: DocumentPart,
 }
 
-/// An element of a list.
 #[derive(Debug, Clone)]
 pub struct ListElement {
     /// The comments above it, line by line.
     pub comments: Vec<String>,
     /// Whether an empty line precedes them.
     pub apart: bool,
-    /// The value.
     pub value: DocumentPart,
 }
 
-/// A part of a document.
 #[derive(Debug, Clone)]
 pub enum DocumentPart {
     /// A tree without comments.
     Node(Node),
-    /// A map.
     Map(Vec<MapEntry>),
-    /// A list.
     List(Vec<ListElement>),
 }
 

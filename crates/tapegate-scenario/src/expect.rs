@@ -34,7 +34,6 @@ pub struct Expectation {
     pub help: Option<String>,
     /// Whether the message must come or must not.
     pub rule: ExpectationRule,
-    /// The message.
     pub pattern: MessagePattern,
     /// A message that must have come before; without it, later ones do not count.
     pub after: Option<MessagePattern>,

@@ -4,7 +4,7 @@
 //! when it is sent. The size is known in advance, so that no payload over the limits is ever built.
 
 mod json;
-mod random;
+pub(crate) mod random;
 mod read;
 mod text_payloads;
 
@@ -85,6 +85,8 @@ impl Generator {
     /// Appends the payload as a JSON string, with its quotes. JSON strings hold characters, not
     /// bytes, so each byte of binary garbage becomes the character U+0000 to U+00FF of its value.
     pub fn write_json_string(&self, out: &mut Vec<u8>) {
+        // The bound is exact for most kinds; growing a payload of 100 MB would copy it several
+        // times.
         let mut payload = Vec::with_capacity(self.bytes_max());
         self.write(&mut payload);
         if self.in_base64 {

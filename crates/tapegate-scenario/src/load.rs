@@ -30,16 +30,13 @@ pub struct LoadOptions<'a> {
     pub files: &'a dyn Files,
     /// The folder that `$include` searches first, and `$file` last.
     pub library: Option<String>,
-    /// The limits.
     pub limits: ScenarioLimits,
     /// The kind of file.
     pub form: ScenarioFileKind,
 }
 
-/// The kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ScenarioFileKind {
-    /// A scenario.
     #[default]
     Scenario,
     /// A single tool, served by a minimal server.
@@ -81,8 +78,10 @@ fn run(main: &str, how: &LoadOptions<'_>, strict_001: bool) -> ScenarioLoadResul
     let scenario = loader.load_main(main, strict_001);
     let ScenarioLoader { findings, mut sources, .. } = loader;
     if sources.is_empty() {
+        // Findings without a place still need a file.
         sources.push(main.to_owned());
     }
+    // A scenario with an error could run and test something else than was meant.
     let scenario = scenario.filter(|_| !findings.has_errors());
     ScenarioLoadResult { scenario, findings: findings.into_list(), sources }
 }

@@ -29,10 +29,8 @@ pub(crate) const MESSAGE_LEVELS: [&str; 8] =
 pub const PROTOCOL_VERSIONS: [&str; 5] =
     ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// A scenario.
 #[derive(Debug)]
 pub struct Scenario {
-    /// The metadata.
     pub about: ScenarioMetadata,
     /// What the server reports about itself.
     pub server: ScenarioServer,
@@ -57,7 +55,6 @@ pub struct ScenarioMetadata {
     pub id: Option<String>,
     /// A title.
     pub name: Option<String>,
-    /// A description.
     pub description: Option<String>,
     /// How a safe agent reacts to it.
     pub safe: Option<String>,
@@ -99,11 +96,9 @@ word_choices! {
 pub struct PhaseState {
     /// Its tools, in list order. If a name occurs twice, calls go to the last one.
     pub tools: Vec<Rc<ScenarioItem>>,
-    /// Its resources.
     pub resources: Vec<Rc<ScenarioItem>>,
     /// Its resource templates.
     pub templates: Vec<Rc<ScenarioItem>>,
-    /// Its prompts.
     pub prompts: Vec<Rc<ScenarioItem>>,
     /// Its capabilities; inferred from its contents unless given.
     pub capabilities: Option<Node>,
@@ -133,23 +128,18 @@ impl PhaseState {
     }
 }
 
-/// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ItemKind {
-    /// A tool.
     Tool,
-    /// A resource.
     Resource,
     /// A resource template.
     Template,
-    /// A prompt.
     Prompt,
 }
 
 /// A tool, resource, resource template or prompt, and the response to using it.
 #[derive(Debug)]
 pub struct ScenarioItem {
-    /// Its kind.
     pub kind: ItemKind,
     /// Its name; for a resource its URI, for a template the template text.
     pub name: String,
@@ -177,7 +167,6 @@ word_choices! {
     }
 }
 
-/// The log settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogSettings {
     /// The lowest level that is logged.
@@ -214,6 +203,5 @@ pub enum LogOutput {
     Stderr,
     /// Standard output; not possible if the protocol uses it.
     Stdout,
-    /// A file.
     File(String),
 }

@@ -4,6 +4,7 @@
 //! glob at most the product of both lengths.
 
 use regex::{Regex, RegexBuilder};
+use tapegate_core::wildcard::{self, Wildcard};
 
 use crate::finding::Findings;
 use crate::node::Node;
@@ -28,14 +29,7 @@ pub(crate) fn regex(pattern: &str, node: &Node, findings: &mut Findings) -> Opti
 /// A pattern with `*` for any text and `?` for any character.
 #[derive(Debug, Clone)]
 pub(crate) struct SimpleGlob {
-    letters: Vec<PatternLetter>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PatternLetter {
-    Is(char),
-    One,
-    Any,
+    letters: Vec<Wildcard>,
 }
 
 impl SimpleGlob {
@@ -45,48 +39,24 @@ impl SimpleGlob {
         let mut chars = pattern.chars();
         while let Some(letter) = chars.next() {
             letters.push(match letter {
-                '*' if letters.last() == Some(&PatternLetter::Any) => continue,
-                '*' => PatternLetter::Any,
-                '?' => PatternLetter::One,
+                '*' if letters.last() == Some(&Wildcard::Any) => continue,
+                '*' => Wildcard::Any,
+                '?' => Wildcard::One,
                 '\\' => match chars.clone().next() {
                     Some(plain @ ('*' | '?' | '\\')) => {
                         chars.next();
-                        PatternLetter::Is(plain)
+                        Wildcard::Is(plain)
                     }
-                    _ => PatternLetter::Is('\\'),
+                    _ => Wildcard::Is('\\'),
                 },
-                letter => PatternLetter::Is(letter),
+                letter => Wildcard::Is(letter),
             });
         }
         Self { letters }
     }
 
-    /// Whether a text matches. Backtracks to the last `*` only, so that the time is bounded by the
-    /// product of both lengths.
+    /// Whether a text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        let mut rest = text.chars();
-        let mut at = 0;
-        let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
-        loop {
-            let before = rest.clone();
-            match (self.letters.get(at), rest.next()) {
-                (None, None) => return true,
-                (Some(PatternLetter::Any), _) => {
-                    rest = before;
-                    at += 1;
-                    retry = Some((at, rest.clone()));
-                }
-                (Some(PatternLetter::One), Some(_)) => at += 1,
-                (Some(PatternLetter::Is(letter)), Some(next)) if *letter == next => at += 1,
-                _ => {
-                    let Some((star, from)) = &mut retry else { return false };
-                    if from.next().is_none() {
-                        return false;
-                    }
-                    at = *star;
-                    rest = from.clone();
-                }
-            }
-        }
+        wildcard::matches(&self.letters, text)
     }
 }

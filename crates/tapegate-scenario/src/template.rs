@@ -26,7 +26,6 @@ use crate::node::{Node, NodeValue};
 /// The key of a map that is replaced by a generated payload.
 const GENERATE: &str = "$generate";
 
-/// A JSON template.
 #[derive(Debug, Clone, Default)]
 pub struct JsonTemplate {
     /// Its pieces, in order.
@@ -156,6 +155,7 @@ impl TemplateParser<'_> {
             return false;
         }
         let made = Generator::read(inner, self.limits, self.findings);
+        // The fault is reported, and the scenario will not run.
         let Some(mut generator) = made else { return false };
         if wanted_form == WantedForm::Bytes {
             generator.encode();
@@ -174,6 +174,7 @@ impl TemplateParser<'_> {
         match template.as_plain() {
             Some(plain) => json::write_str(&mut self.json, plain),
             None => {
+                // The JSON so far must come before the piece.
                 self.flush();
                 self.form.pieces.push(TemplatePiece::Text(template));
             }
@@ -184,7 +185,6 @@ impl TemplateParser<'_> {
 /// The kind of value that a place needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WantedForm {
-    /// Text.
     Text,
     /// Base64 data: of a resource, an image or a sound.
     Bytes,

@@ -13,12 +13,12 @@ mod text;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, OFlags, unlinkat};
 use rustix::io::Errno;
 
+use crate::path_folders::PathFolders;
 use crate::private_folder::FolderHandle;
 use crate::temporary_file::{self, TemporaryFile};
 use crate::user_state::{UserStateError, check_private, open_private};
@@ -28,8 +28,6 @@ pub use paths::PolicyPaths;
 const POLICIES: &str = "policies";
 /// The name of the copy.
 const COPY: &str = "accepted.json";
-/// How many hexadecimal digits of the hash name a policy.
-const DIGITS: usize = 16;
 /// The largest copy. A policy and its files are far smaller.
 const BYTES_MAX: u64 = 256 << 20;
 /// How much of a copy is read for its path, which comes first. Enough for the longest path,
@@ -78,7 +76,7 @@ pub enum Acceptance {
 /// The accepted policies of a user.
 #[derive(Debug, Clone)]
 pub struct AcceptedPolicies {
-    folder: PathBuf,
+    folders: PathFolders,
 }
 
 /// Why accepted policies cannot be used.
@@ -111,12 +109,12 @@ pub enum AcceptedError {
 impl AcceptedPolicies {
     /// The accepted policies below this user state folder, which need not exist yet.
     pub fn new(user_state: &Path) -> Self {
-        Self { folder: user_state.join(POLICIES) }
+        Self { folders: PathFolders::new(user_state.join(POLICIES)) }
     }
 
     /// The paths of a policy's copies, whether or not they exist.
     pub fn copy_paths(&self, policy: &PolicyPaths) -> Vec<PathBuf> {
-        policy.iter().map(|path| self.folder_of(path).join(COPY)).collect()
+        policy.iter().map(|path| self.folders.place_of(path).join(COPY)).collect()
     }
 
     /// The accepted version of a policy, if there is one.
@@ -197,26 +195,16 @@ impl AcceptedPolicies {
     /// The paths of all readable copies. An unreadable copy only affects the policy that it belongs
     /// to. The texts are not read: there is a copy for each project that ever had a policy.
     pub fn known_paths(&self) -> Vec<KnownPath> {
-        if !self.folder.exists() {
-            return Vec::new();
-        }
-        let Ok(all) = open_private(&self.folder) else { return Vec::new() };
-        let folders =
-            all.names().unwrap_or_default().into_iter().filter(|name| name.len() == DIGITS);
-        let copies = folders.filter_map(|name| {
-            let folder = open_private(&all.path_of(&name)).ok()?;
+        let folders = self.folders.all().unwrap_or_default().into_iter();
+        let copies = folders.filter_map(|place| {
+            let folder = open_private(&place).ok()?;
             text::known_path(&read_bytes(&folder, HEAD_BYTES).ok()??)
         });
         copies.collect()
     }
 
     fn read_at(&self, path: &Path) -> Result<Option<AcceptedPolicy>, AcceptedError> {
-        let path = self.folder_of(path);
-        match path.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            _ => {}
-        }
-        let folder = open_private(&path)?;
+        let Some(folder) = self.folders.existing(path)? else { return Ok(None) };
         temporary_file::remove_leftovers(folder.handle(), |name| {
             temporary_file::is_temporary_for(name, COPY)
         });
@@ -224,8 +212,7 @@ impl AcceptedPolicies {
     }
 
     fn write_at(&self, accepted: &AcceptedPolicy) -> Result<(), AcceptedError> {
-        open_private(&self.folder)?;
-        let folder = open_private(&self.folder_of(&accepted.path))?;
+        let folder = self.folders.create(&accepted.path)?;
         // Under a temporary name and then renamed: half a copy would stop every session.
         let written = replace(&folder, &text::write(accepted));
         written.map_err(|source| io_error(&folder, source))
@@ -243,11 +230,7 @@ impl AcceptedPolicies {
     }
 
     fn forget_at(&self, path: &Path) -> Result<bool, AcceptedError> {
-        let path = self.folder_of(path);
-        if !path.exists() {
-            return Ok(false);
-        }
-        let folder = open_private(&path)?;
+        let Some(folder) = self.folders.existing(path)? else { return Ok(false) };
         match unlinkat(folder.handle(), COPY, AtFlags::empty()) {
             Ok(()) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
@@ -257,22 +240,12 @@ impl AcceptedPolicies {
 
     /// All accepted policies, sorted by path.
     pub fn list(&self) -> Result<Vec<AcceptedPolicy>, AcceptedError> {
-        if !self.folder.exists() {
-            return Ok(Vec::new());
-        }
-        let all = open_private(&self.folder)?;
-        let names = all.names().map_err(|source| io_error(&all, source))?;
         let mut list = Vec::new();
-        for name in names.iter().filter(|name| !name.starts_with('.')) {
-            list.extend(read(&open_private(&all.path_of(name))?)?);
+        for place in self.folders.all()? {
+            list.extend(read(&open_private(&place)?)?);
         }
         list.sort_by(|one, two| one.path.cmp(&two.path));
         Ok(list)
-    }
-
-    fn folder_of(&self, policy: &Path) -> PathBuf {
-        let hash = blake3::hash(policy.as_os_str().as_bytes()).to_hex();
-        self.folder.join(&hash.as_str()[..DIGITS])
     }
 }
 

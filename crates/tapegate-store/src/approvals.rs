@@ -9,7 +9,13 @@
 //! ```text
 //! approvals/ap_….request.json    what is asked, by the process that waits
 //! approvals/ap_….decision.json   what was decided, by the first who did
+//! approvals/ap_….vote-…          one of several approvals that the request needs
 //! approvals/ap_….used            the approved call has been sent
+//! approvals/ap_….escalated       the request has gone to a second workflow, and that was logged
+//! approvals/gr_….grant.json      an approval for more than one call
+//! approvals/grants/gr_…          which grants there are
+//! approvals/gr_….revoked         a person has revoked it
+//! approvals/gr_….expired         its time is over, and that was logged
 //! approvals/ap_….unlogged        a decision that the activity log does not tell of yet
 //! approvals/unmasked/ap_…        the whole params, while the request is pending
 //! approvals/calls/<hash>/ap_…    which requests are about the same call
@@ -18,23 +24,33 @@
 //! ```
 
 mod age;
+mod channel_receipts;
 mod check;
 mod cleanup;
 mod error;
+mod escalation;
 mod folder;
+mod grant_text;
+mod grants;
 mod id;
 mod mac;
 mod same_call_requests;
+mod state;
 mod text;
 mod unlogged_decisions;
 mod unmasked_params;
+mod votes;
 
 use tapegate_core::decision::LoggedDecision;
 
+pub use channel_receipts::ChannelReceipts;
 pub use error::ApprovalError;
-pub use folder::{ApprovalEntry, ApprovalStore, RefusedFile};
+pub use escalation::Escalation;
+pub use folder::{ApprovalEntry, ApprovalStore, RefusedFile, RequestStamp};
+pub use grants::{ApprovalGrant, GrantCoverage, GrantState};
 pub use id::{is_id, new_id};
 pub use same_call_requests::AskOutcome;
+pub use state::{ApprovalChange, ApprovalState};
 pub use unmasked_params::UnmaskedParams;
 
 /// A call that needs approval.
@@ -46,9 +62,7 @@ pub struct ApprovalRecord {
     pub created_us: i64,
     /// When it expires, in microseconds since 1970.
     pub expires_us: i64,
-    /// The server.
     pub server_id: String,
-    /// The method.
     pub method: String,
     /// The tool, prompt or URI.
     pub tool: String,
@@ -62,16 +76,22 @@ pub struct ApprovalRecord {
     pub call_hash: String,
     /// The caller.
     pub principal: String,
+    /// Whether the policy names the caller. Otherwise it is just the user who runs the agent, who is
+    /// often the only person there.
+    pub is_principal_named: bool,
     /// The caller's working folder, on which relative paths depend.
     pub folder: String,
     /// The file of the policy that requires approval.
     pub policy: String,
-    /// The workflow.
     pub workflow: String,
     /// Why approval is needed.
     pub reason: String,
     /// Who may decide; if empty, any approver may.
     pub approvers: Vec<String>,
+    /// How many of them must approve; 0 and 1 mean that one is enough.
+    pub quorum: u32,
+    /// When it goes to a second workflow, if it does.
+    pub escalation: Option<Escalation>,
     /// The shim's connection.
     pub connection_id: String,
     /// Reported to the caller as `correlation_id`.
@@ -108,7 +128,6 @@ pub enum ApprovalOutcome {
     Expired,
 }
 
-/// A decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalDecision {
     /// What was decided.

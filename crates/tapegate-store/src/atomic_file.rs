@@ -39,6 +39,14 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     temporary.replace(path.file_name().unwrap_or_default())
 }
 
+/// Like [`write_private`], and on disk before it takes the name.
+pub fn write_private_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut temporary = TemporaryFile::next_to(path, Mode::RUSR | Mode::WUSR)?;
+    temporary.write(bytes)?;
+    temporary.file.sync_all()?;
+    temporary.replace(path.file_name().unwrap_or_default())
+}
+
 /// Replaces the file at `path` with what `next` makes of its contents. Processes that update files
 /// in the same folder wait for each other, so no update is lost. Anything but a regular file counts
 /// as empty.

@@ -18,16 +18,24 @@ pub mod body_reader;
 pub mod followed_tape;
 /// Files and pipes that a user names as input.
 pub mod input;
+/// What was installed in the configs of clients.
+pub mod installed_configs;
 /// A tape that is ready to be replayed.
 pub mod loaded_tape;
+/// A new tape with its header.
+pub mod new_tape;
 /// A log whose lines are sent to a remote hub.
 pub mod outbox;
 /// Random numbers from the system.
 pub mod random;
+/// The sessions whose tapes are in a state folder.
+pub mod recorded_sessions;
 /// Writes a whole tape, replacing an existing one.
 pub mod replacement;
 /// Reads a tape once, on several threads.
 pub mod sections;
+/// Private folders that exist for one session.
+pub mod session_folder;
 /// Checks folders that no other user may write.
 pub mod state_dir;
 /// Reads a tape.
@@ -42,6 +50,7 @@ mod chunk_reader;
 mod flusher;
 mod folder_watcher;
 mod gzip;
+mod path_folders;
 mod private_folder;
 mod tape_file;
 mod tape_numbering;

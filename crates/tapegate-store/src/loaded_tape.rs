@@ -43,7 +43,6 @@ pub enum LoadError {
     Io {
         /// The tape.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// It must be copied first, and is too long for that.

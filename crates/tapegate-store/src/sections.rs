@@ -146,15 +146,22 @@ impl SectionCutter {
                 return Ok(self.section(text, false));
             }
             if text.len() >= self.section_bytes_max {
-                return self.skip_rest_of_line(text);
+                return self.long_section(text);
             }
             wanted = (text.len() * 2).min(self.section_bytes_max);
         }
     }
 
-    /// A section with one line that is too long to be read; the rest of the line is skipped.
-    fn skip_rest_of_line(&mut self, mut text: Vec<u8>) -> io::Result<TapeSection> {
-        let rest = if text.ends_with(b"\n") { 0 } else { self.text.skip_until(b'\n')? as u64 };
+    /// A section of a text in which no entry of a legal length may be cut.
+    fn long_section(&mut self, mut text: Vec<u8>) -> io::Result<TapeSection> {
+        // Every line is indented. So they are entries of a line each: a value over so many lines
+        // would be too long anyway.
+        if let Some(line_end) = text.iter().rposition(|byte| *byte == b'\n') {
+            self.rest = text.split_off(line_end + 1);
+            return Ok(self.section(text, false));
+        }
+        // One line that is too long to be read; its rest is skipped.
+        let rest = self.text.skip_until(b'\n')? as u64;
         if rest > 0 {
             text.push(b'\n');
         }
@@ -256,5 +263,23 @@ mod tests {
         assert_eq!(lengths, [line(1, 10).len(), most + 1, line(3, 10).len()]);
         assert!(sections[1].text.ends_with(b"x\n"));
         assert_eq!(sections[2].offset as usize, text.len() - line(3, 10).len());
+    }
+
+    #[test]
+    fn a_long_text_in_which_every_line_is_indented_is_cut_between_lines() {
+        let indented = format!(" {}", line(1, 1000));
+        let text = indented.repeat(5 * SECTION_BYTES / indented.len());
+        let mut cutter = SectionCutter::new(Box::new(io::Cursor::new(text.clone())));
+        cutter.section_bytes_max = 2 * SECTION_BYTES;
+        let mut read = Vec::new();
+        loop {
+            let section = cutter.next().unwrap();
+            assert!(section.text.ends_with(b"\n"));
+            read.extend(section.text);
+            if section.last {
+                break;
+            }
+        }
+        assert!(read == text.as_bytes());
     }
 }

@@ -16,40 +16,23 @@ use tapegate_core::tape::{Dialect, LineProblem, TapeLine, TapeReader};
 pub enum OpenError {
     /// The file exists.
     #[error("`{}` exists already", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// Another process is writing it.
     #[error("`{}` is being written by another process", path.display())]
-    Busy {
-        /// The file.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// It is a symbolic link, a folder or a device.
     #[error("`{}` is {what}, not a regular file", path.display())]
     NotAFile {
-        /// The path.
         path: PathBuf,
         /// What it is instead.
         what: &'static str,
     },
     /// It is not a complete tape of the dialect to append.
     #[error("`{}` is not a complete tape in the {dialect} dialect; nothing is appended to it", path.display())]
-    NotATape {
-        /// The file.
-        path: PathBuf,
-        /// The dialect.
-        dialect: &'static str,
-    },
+    NotATape { path: PathBuf, dialect: &'static str },
     /// The operating system refused.
     #[error("cannot open `{}`: {source}", path.display())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 impl OpenError {

@@ -26,7 +26,6 @@ pub struct TapeSource {
 
 /// The unpacked text of a tape.
 pub struct TapeText {
-    /// The text.
     pub text: Box<dyn BufRead>,
     /// What is unusual about it.
     pub oddities: TextOddities,

@@ -98,9 +98,7 @@ impl FrameCounts {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write `{}`: {source}", path.display())]
 pub struct WriteError {
-    /// The file.
     pub path: PathBuf,
-    /// The reason.
     pub source: io::Error,
 }
 

@@ -8,6 +8,8 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -176,16 +178,46 @@ fn is_old(mtime_secs: i64) -> bool {
 
 /// Creates and locks a file; `None` if another process took it for a leftover before it was locked.
 fn create(folder: &OwnedFd, name: &OsStr, mode: Mode) -> io::Result<Option<TemporaryFile>> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let file = File::from(openat(folder, name, flags, mode)?);
-    // Without locks, only old files count as left over.
-    flock(&file, FlockOperation::LockExclusive).ok();
+    let file = match create_locked(folder, name, mode)? {
+        Some(file) => file,
+        None => {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let file = File::from(openat(folder, name, flags, mode)?);
+            // Without locks, only old files count as left over.
+            flock(&file, FlockOperation::LockExclusive).ok();
+            file
+        }
+    };
     // Between creating and locking, a cleaner may have removed it.
     if !is_same(folder, name, &file)? {
         return Ok(None);
     }
     let (folder, name) = (folder.try_clone()?, name.to_owned());
     Ok(Some(TemporaryFile { folder, name, file, is_named: true }))
+}
+
+/// Creates a file without a name, locks it, and names it then: a process that is woken by every new
+/// name and looks for leftovers would otherwise remove each file before it is locked. `None` where
+/// the system cannot do this.
+#[cfg(target_os = "linux")]
+fn create_locked(folder: &OwnedFd, name: &OsStr, mode: Mode) -> io::Result<Option<File>> {
+    let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let Ok(unnamed) = openat(folder, ".", flags, mode) else { return Ok(None) };
+    if flock(&unnamed, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(None);
+    }
+    let unnamed_path = format!("/proc/self/fd/{}", unnamed.as_raw_fd());
+    match linkat(CWD, unnamed_path, folder, name, AtFlags::SYMLINK_FOLLOW) {
+        Ok(()) => Ok(Some(unnamed.into())),
+        Err(Errno::EXIST) => Err(io::ErrorKind::AlreadyExists.into()),
+        // Not every container has /proc.
+        Err(_) => Ok(None),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn create_locked(_: &OwnedFd, _: &OsStr, _: Mode) -> io::Result<Option<File>> {
+    Ok(None)
 }
 
 /// Whether a name leads to this very file.
@@ -248,6 +280,26 @@ mod tests {
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn a_process_that_looks_for_leftovers_all_the_time_takes_no_file_from_its_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let handle = FolderHandle::open(folder.path()).unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    remove_leftovers(handle.handle(), |name| name.starts_with(b".tmp-"));
+                }
+            });
+            let created = (0..2000).try_for_each(|number| {
+                TemporaryFile::with_name(&handle, &format!(".tmp-{number}")).map(drop)
+            });
+            is_over.store(true, Ordering::Relaxed);
+            created.unwrap();
+        });
+        assert_eq!(names(folder.path()), [""; 0]);
     }
 
     #[test]

@@ -45,7 +45,6 @@ pub struct ServerProcess {
 pub struct SpawnError {
     /// The program that was to be started.
     pub program: String,
-    /// The cause.
     pub source: io::Error,
 }
 
@@ -65,6 +64,8 @@ pub struct ServerLaunch {
     pub argv: Vec<String>,
     /// Environment variables to remove.
     pub without: Vec<OsString>,
+    /// Environment variables to set.
+    pub env: Vec<(String, String)>,
     /// Whether to keep its last lines on standard error. They are passed on either way.
     pub keeps_stderr: bool,
 }
@@ -91,8 +92,12 @@ impl ServerProcess {
     /// Starts a server as described by `launch`.
     pub fn launch(launch: &ServerLaunch) -> Result<(Self, ServerPipes), SpawnError> {
         let keeps_stderr = launch.keeps_stderr;
-        let context =
-            ProcessContext { without: &launch.without, keeps_stderr, ..ProcessContext::default() };
+        let context = ProcessContext {
+            env: &launch.env,
+            without: &launch.without,
+            keeps_stderr,
+            folder: None,
+        };
         Self::spawn_in(&launch.argv, context).map(Self::with_reaper)
     }
 

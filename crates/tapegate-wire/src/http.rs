@@ -29,6 +29,7 @@ mod header_value;
 mod headers;
 mod mirrored_params;
 mod outbound;
+mod pending_message;
 mod redirect;
 mod request_body;
 mod request_headers;

@@ -9,6 +9,8 @@ pub mod actor_host;
 pub mod child;
 /// The current time.
 pub mod clock;
+/// A program that has our terminal.
+pub mod foreground;
 /// HTTP towards the client, the server, or both.
 pub mod http;
 /// A connection to a live server from within the process.
@@ -32,3 +34,4 @@ pub mod verifier_loop;
 
 mod message_trace;
 mod raw;
+mod server_end;

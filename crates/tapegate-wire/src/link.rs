@@ -4,11 +4,9 @@
 //! the HTTP client provides them for a server over HTTP. Ending a link leaves nothing behind.
 
 use std::io;
-use std::process::ExitStatus;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::child::{ServerPipes, ServerProcess, SpawnError};
@@ -17,10 +15,9 @@ use crate::http::upstream::{self, UpstreamError};
 use crate::http::{SharedSession, bridge_out};
 use crate::port::{LineReader, OriginatedBytes, StreamPort};
 use crate::recorded_session::RecordedSession;
+use crate::server_end::{BridgeTask, ServerEnd, ServerOutcome};
 use crate::signals::Signals;
-use crate::stdio::{
-    ClientPorts, EXIT_STATUS_WAIT, EndCause, LINGER, SessionOutcome, ShutdownTimeouts,
-};
+use crate::stdio::{ClientPorts, EXIT_STATUS_WAIT, LINGER, ShutdownTimeouts};
 
 /// How to reach a server.
 #[derive(Debug, Clone)]
@@ -29,14 +26,12 @@ pub enum LinkTarget {
     Command(Vec<String>),
     /// A server reached over HTTP.
     Http {
-        /// Its URL.
         url: String,
-        /// Headers for every request, each as `Name: value`.
+        /// Headers of all requests, each as `Name: value`.
         headers: Vec<String>,
     },
 }
 
-/// The options of a link.
 #[derive(Clone)]
 pub struct LinkOptions {
     /// The largest message that passes over HTTP; on pipes, the reader enforces the limit.
@@ -48,17 +43,11 @@ pub struct LinkOptions {
 }
 
 /// A live server. Dropping it ends the server at once.
-pub struct ServerLink {
-    life: LinkKind,
+pub(crate) struct ServerLink {
+    server: ServerEnd,
     patience: ShutdownTimeouts,
     /// How long an exit status is waited for after the output has ended.
     news_until: Option<Instant>,
-}
-
-enum LinkKind {
-    Process(Box<ServerProcess>),
-    /// The bridge to a server over HTTP.
-    Bridge(JoinHandle<SessionOutcome>),
 }
 
 /// Why a link could not be opened.
@@ -88,71 +77,40 @@ impl LinkTarget {
 impl ServerLink {
     /// Starts a server, or a bridge to one, which needs a `LocalSet`. A server over HTTP is
     /// contacted with the first message; if it is unreachable, the bridge answers with errors.
-    pub fn open(
+    fn open(
         upstream: &LinkTarget,
         options: &LinkOptions,
     ) -> Result<(Self, ServerPipes), LinkError> {
-        let (life, pipes) = match upstream {
+        let (mut server, pipes) = match upstream {
             LinkTarget::Command(argv) => {
-                let (mut child, pipes) = ServerProcess::spawn(argv)?;
-                // The server must not outlive us, however early we are killed (invariant 8).
-                child.wait_for_reaper();
-                (LinkKind::Process(Box::new(child)), pipes)
+                let (child, pipes) = ServerProcess::spawn(argv)?;
+                (ServerEnd::Process(Box::new(child)), pipes)
             }
             LinkTarget::Http { url, headers } => {
                 bridge(upstream::HttpUpstream::new(url, headers)?, options)?
             }
         };
-        Ok((Self { life, patience: options.patience, news_until: None }, pipes))
-    }
-
-    /// Waits until the server has exited by itself. A server over HTTP never does.
-    pub async fn exited(&mut self) {
-        match &mut self.life {
-            // An error means that the process cannot be waited for, and no more can be learned.
-            LinkKind::Process(child) => drop(child.exited().await),
-            // It has no process; a lost connection is answered by errors of the bridge.
-            LinkKind::Bridge(_) => std::future::pending().await,
-        }
+        // The server must not outlive us, however early we are killed.
+        server.wait_for_reaper();
+        Ok((Self { server, patience: options.patience, news_until: None }, pipes))
     }
 
     /// Why the output of the server has ended.
-    pub async fn end_reason(&mut self) -> String {
+    pub(crate) async fn end_reason(&mut self) -> String {
+        if let ServerEnd::Http(_) = self.server {
+            return "the connection to the MCP server has ended".to_owned();
+        }
         // Set once: a caller that asks again must not wait again.
         let until = *self.news_until.get_or_insert_with(|| Instant::now() + EXIT_STATUS_WAIT);
-        match &mut self.life {
-            LinkKind::Process(child) => {
-                // If the server exits right after closing its output, its status tells more.
-                match tokio::time::timeout_at(until, child.exited()).await {
-                    Ok(Ok(status)) => format!("the MCP server ended ({status})"),
-                    _ => "the MCP server closed its output".to_owned(),
-                }
-            }
-            LinkKind::Bridge(_) => "the connection to the MCP server has ended".to_owned(),
+        match self.server.exit_status(until).await {
+            Some(status) => format!("the MCP server ended ({status})"),
+            None => "the MCP server closed its output".to_owned(),
         }
     }
 
-    /// Ends the server, which has `grace` to exit by itself. Its pipes must be closed. Returns how
-    /// its process has ended, or why it was never reached.
-    pub async fn shutdown(mut self, grace: Duration) -> LinkEnd {
-        let after_term = self.patience.after_term;
-        match &mut self.life {
-            LinkKind::Process(child) => {
-                LinkEnd { status: child.shutdown(grace, after_term).await.ok(), unreachable: None }
-            }
-            LinkKind::Bridge(task) => {
-                // The bridge ends by itself within these times. If it does not, dropping the link
-                // aborts it.
-                let ended = tokio::time::timeout(grace + after_term, task).await;
-                let unreachable = match ended {
-                    Ok(Ok(SessionOutcome { cause: EndCause::Unreachable(reason), .. })) => {
-                        Some(reason)
-                    }
-                    _ => None,
-                };
-                LinkEnd { status: None, unreachable }
-            }
-        }
+    /// Ends the server, which has `grace` to exit by itself. Its pipes must be closed.
+    pub(crate) async fn shutdown(mut self, grace: Duration) -> ServerOutcome {
+        self.server.shutdown(grace, self.patience.after_term).await
     }
 }
 
@@ -210,7 +168,7 @@ impl LinkStream {
                     };
                     return LinkEvent::Wrote(count);
                 }
-                () = link.exited(), if deadline.is_none() => self.wait_for_exit(),
+                () = link.server.exited(), if deadline.is_none() => self.wait_for_exit(),
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() && reads => {
                     return LinkEvent::Read(false);
                 }
@@ -224,6 +182,23 @@ impl LinkStream {
         self.wait_for_exit();
     }
 
+    /// Ends the server, which has `grace` to exit by itself. Until then, its output is read and
+    /// discarded: a server that writes to a closed pipe would die, and complain to the user.
+    pub(crate) async fn drain_and_shutdown(mut self, grace: Duration) -> ServerOutcome {
+        self.stop_writing();
+        let Self { link, mut output, .. } = self;
+        let mut shutdown = std::pin::pin!(link.shutdown(grace));
+        let mut is_open = true;
+        loop {
+            tokio::select! {
+                biased;
+                ended = &mut shutdown => return ended,
+                is_more = output.read(), if is_open => is_open = is_more,
+            }
+            while output.next_line(false).is_some() {}
+        }
+    }
+
     /// Closes the pipes.
     pub(crate) fn close(self) -> ServerLink {
         self.link
@@ -234,29 +209,11 @@ impl LinkStream {
     }
 }
 
-/// How a link has ended.
-#[derive(Debug)]
-pub struct LinkEnd {
-    /// How the server's process has ended.
-    pub status: Option<ExitStatus>,
-    /// Why a server over HTTP was never reached, if that was attempted.
-    pub unreachable: Option<String>,
-}
-
-impl Drop for ServerLink {
-    fn drop(&mut self) {
-        // A process kills its group when it is dropped.
-        if let LinkKind::Bridge(task) = &self.life {
-            task.abort();
-        }
-    }
-}
-
 /// A bridge to a server over HTTP that records nothing.
 fn bridge(
     server: upstream::HttpUpstream,
     options: &LinkOptions,
-) -> io::Result<(LinkKind, ServerPipes)> {
+) -> io::Result<(ServerEnd, ServerPipes)> {
     let (from_us, input) = StreamPort::pair()?;
     let (output, to_us) = StreamPort::pair()?;
     // What passes here is recorded by the caller, if at all.
@@ -275,5 +232,5 @@ fn bridge(
         Box::new(move |message| notice(message)),
     );
     let task = tokio::task::spawn_local(session);
-    Ok((LinkKind::Bridge(task), ServerPipes { input, output }))
+    Ok((ServerEnd::Http(BridgeTask(task)), ServerPipes { input, output }))
 }

@@ -8,9 +8,8 @@ use std::time::Duration;
 use tapegate_core::lister::{Lister, ListingFailure, ServerListing};
 use tokio::time::{Instant, timeout_at};
 
-use crate::child::ServerPipes;
-use crate::link::{LinkError, LinkOptions, LinkTarget, ServerLink};
-use crate::port::{LineReader, OriginatedBytes, ReceivedLine, StreamPort};
+use crate::link::{LinkError, LinkEvent, LinkOptions, LinkStream, LinkTarget};
+use crate::port::{OriginatedBytes, ReceivedLine};
 use crate::signals::Signals;
 
 /// How a listing ended.
@@ -31,20 +30,23 @@ pub async fn run(
     timeout: Duration,
     signals: &mut Signals,
 ) -> Result<ListingEnd, LinkError> {
-    let (mut link, pipes) = ServerLink::open(upstream, options)?;
+    let mut stream = LinkStream::open(upstream, options)?;
     let mut lister = Lister::default();
     let outcome = tokio::select! {
         signal = signals.next() => Err(signal),
-        reason = run_lister(&mut lister, pipes, options.message_bytes_max, timeout) => Ok(reason),
+        reason = run_lister(&mut lister, &mut stream, timeout) => Ok(reason),
     };
     let patience = options.patience;
     // A signal leaves less time: its sender may kill us.
     let grace = if outcome.is_ok() { patience.grace } else { patience.grace_on_signal };
     let farewell = match &outcome {
-        Ok(Some(SilenceReason::Gone)) => Some(link.end_reason().await),
+        Ok(Some(SilenceReason::Gone)) => {
+            stream.stop_writing();
+            Some(stream.link.end_reason().await)
+        }
         _ => None,
     };
-    let ended = link.shutdown(grace).await;
+    let ended = stream.drain_and_shutdown(grace).await;
     let silence = match outcome {
         Err(signal) => return Ok(ListingEnd::Signal(signal)),
         Ok(silence) => silence,
@@ -80,23 +82,24 @@ enum SilenceReason {
 /// Sends requests until there are no more, or the server stops answering.
 async fn run_lister(
     lister: &mut Lister,
-    ServerPipes { input, output }: ServerPipes,
-    message_bytes_max: usize,
+    stream: &mut LinkStream,
     timeout: Duration,
 ) -> Option<SilenceReason> {
-    let mut output = LineReader::new(output, message_bytes_max);
     let mut unwritten = lister.start();
     unwritten.push(b'\n');
     // The limit is for each answer, so it starts again with every request.
     let mut until = Instant::now() + timeout;
     while !lister.is_finished() {
-        let turn = read_or_write(&input, &mut output, &mut unwritten);
-        match timeout_at(until, turn).await {
+        let event = stream.next_event(OriginatedBytes::from_endpoint(&unwritten), true);
+        match timeout_at(until, event).await {
             Err(_) => return Some(SilenceReason::Late),
-            Ok(false) => return Some(SilenceReason::Gone),
-            Ok(true) => {}
+            Ok(LinkEvent::Read(false)) => return Some(SilenceReason::Gone),
+            Ok(LinkEvent::Read(true)) => {}
+            Ok(LinkEvent::Wrote(count)) => drop(unwritten.drain(..count)),
+            // The end of its output will tell why.
+            Ok(LinkEvent::Deaf) => unwritten.clear(),
         }
-        while let Some(line) = output.next_line(false) {
+        while let Some(line) = stream.output.next_line(false) {
             // Skip lists that are too long to be kept.
             let ReceivedLine::Line(line, _) = line else { continue };
             for line in lister.receive(line) {
@@ -107,25 +110,4 @@ async fn run_lister(
         }
     }
     None
-}
-
-/// Reads or writes once; false if the server's output has ended.
-async fn read_or_write(
-    input: &StreamPort,
-    output: &mut LineReader,
-    unwritten: &mut Vec<u8>,
-) -> bool {
-    tokio::select! {
-        // Read first: a server that is blocked on its output cannot read.
-        biased;
-        is_more = output.read() => is_more,
-        written = input.write(OriginatedBytes::from_endpoint(unwritten)), if !unwritten.is_empty() => {
-            match written {
-                Ok(count) => drop(unwritten.drain(..count)),
-                // If it reads no more, the end of its output will tell.
-                Err(_) => unwritten.clear(),
-            }
-            true
-        }
-    }
 }

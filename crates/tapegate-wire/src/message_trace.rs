@@ -46,6 +46,7 @@ pub(crate) fn report_hold_event(event: &RelayEvent<'_>) {
                 HoldOutcome::Approved(_) => "approved",
                 HoldOutcome::Refused(_) => "refused",
                 HoldOutcome::Unanswered(_) => "unanswered",
+                HoldOutcome::AskUser(_) | HoldOutcome::AskInResult(_) => "user asked",
             };
             debug!(hold = hold_id.0, outcome, "hold decided");
         }

@@ -1,9 +1,11 @@
-//! The only module with `unsafe` code: four calls that have no safe equivalent.
+//! The only module with `unsafe` code: five calls that have no safe equivalent.
 
 #![expect(unsafe_code, reason = "each block says why it is sound")]
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use tokio::io::Interest;
@@ -36,6 +38,24 @@ pub(crate) fn end_with_parent(command: &mut Command) {
     unsafe {
         command.pre_exec(set);
     }
+}
+
+/// Makes `is_from_process` tell whether the last signal of this number was sent by a process. The
+/// terminal sends a signal to all processes in its foreground, a process to this one.
+///
+/// Call it before anything else handles the signal, so that it is set when the others run.
+pub(crate) fn watch_origin(number: i32, is_from_process: Arc<AtomicBool>) -> io::Result<()> {
+    // The code of a signal that was sent with `kill`; those of `sigqueue` and others are negative.
+    const USER: i32 = if cfg!(target_os = "macos") { 0x10001 } else { 0 };
+    // SAFETY: the action runs in a signal handler, where only async-signal-safe operations are
+    // allowed. It reads a field and stores to an atomic.
+    unsafe {
+        signal_hook_registry::register_sigaction(number, move |info| {
+            let is_sent = info.si_code == USER || info.si_code < 0;
+            is_from_process.store(is_sent, Ordering::Relaxed);
+        })
+    }
+    .map(|_| ())
 }
 
 /// Releases the resident pages of a read-only file mapping without modified pages.

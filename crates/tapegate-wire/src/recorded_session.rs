@@ -1,7 +1,7 @@
 //! The relay, the gate and the tape of one recording, kept in step.
 
 use tapegate_core::frame::Frame;
-use tapegate_core::gate::{Gate, HoldId, HoldOutcome, PermitAllGate};
+use tapegate_core::gate::{Gate, HoldId, HoldOutcome, MessagePlace, PermitAllGate};
 use tapegate_core::relay::{HELD_MAX, PermittedMessage, Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{NullRecorder, RecordError, Recorder};
@@ -32,6 +32,8 @@ pub struct RecordedSession {
     gate: Option<Box<dyn Gate>>,
     hold_outcomes: Option<HoldOutcomeReceiver>,
     last_held: Option<HoldId>,
+    /// Whether the last message was meant for us.
+    consumed: bool,
     renamed: Vec<(HoldId, HoldId)>,
     recorder: Box<dyn Recorder>,
     clock: Clock,
@@ -80,6 +82,8 @@ pub enum Disposition<F, R = ()> {
     Refuse(R),
     /// Held for a decision.
     Hold(HoldId),
+    /// Meant for us: it answers a question of our own.
+    Consume,
 }
 
 impl RecordedSession {
@@ -91,6 +95,7 @@ impl RecordedSession {
             gate: None,
             hold_outcomes: None,
             last_held: None,
+            consumed: false,
             renamed: Vec::new(),
             recorder,
             clock,
@@ -151,6 +156,7 @@ impl RecordedSession {
         self.renamed.retain(|(_, hold_id)| self.relay.is_held(*hold_id));
         let (recorder, lost) = (&mut self.recorder, self.lost.is_some());
         let (held, renamed) = (&mut self.last_held, &mut self.renamed);
+        let consumed = &mut self.consumed;
         let mut emit = |action: RelayAction<'_, 'e>| match action {
             RelayAction::Record(entry) => {
                 if reported {
@@ -165,6 +171,7 @@ impl RecordedSession {
                 *held = Some(hold_id);
             }
             RelayAction::HeldAgain { was, hold_id } => renamed.push((was, hold_id)),
+            RelayAction::Consumed => *consumed = true,
             RelayAction::Forward { lane, to, message } => {
                 send(OutgoingMessage { lane, to, message })
             }
@@ -205,6 +212,21 @@ impl RecordedSession {
         Ok(outgoing)
     }
 
+    /// Answers, in place of a server that is gone, what the client in this lane waits for. Even if the
+    /// tape is what failed, the client gets these answers.
+    pub(crate) fn answer_for_server<'e>(
+        &mut self,
+        lane: Lane,
+        reason: &'e str,
+        error_type: Option<&'e str>,
+    ) -> Vec<PermittedMessage<'e>> {
+        let mut answers = Vec::new();
+        let event = RelayEvent::Gone { lane: Some(lane), side: Side::Server, reason, error_type };
+        self.feed(self.now(), event, &mut |outgoing| answers.push(outgoing.message));
+        self.commit().ok();
+        answers
+    }
+
     /// Reports an ambiguous HTTP message to the gate, and returns whether it is refused. Refused
     /// messages are recorded. Without a gate, nothing is refused.
     pub(crate) fn check_ambiguous(
@@ -216,7 +238,8 @@ impl RecordedSession {
     ) -> Result<bool, RecordError> {
         let at = self.now();
         let Some(gate) = &mut self.gate else { return Ok(false) };
-        let refused = gate.reject_ambiguous(at, lane, from, &Frame::read(bytes), reason);
+        let refused =
+            gate.reject_ambiguous(MessagePlace { at, lane, from }, &Frame::read(bytes), reason);
         // A refused request without a body left nothing to put on the tape.
         if refused && !bytes.is_empty() && self.lost.is_none() {
             let recorder = &mut self.recorder;
@@ -239,7 +262,8 @@ impl RecordedSession {
     pub(crate) fn note_refusal(&mut self, lane: Lane, reason: &str) -> Result<(), RecordError> {
         let at = self.now();
         if let Some(gate) = &mut self.gate {
-            gate.note_unsent(at, lane, Side::Client, &Frame::read(b""), reason);
+            let place = MessagePlace { at, lane, from: Side::Client };
+            gate.note_unsent(place, &Frame::read(b""), reason);
         }
         self.commit()
     }
@@ -311,6 +335,11 @@ impl RecordedSession {
     /// The id of the most recently held call; returned once.
     pub(crate) fn take_last_held(&mut self) -> Option<HoldId> {
         self.last_held.take()
+    }
+
+    /// Whether the last message was an answer to a question of our own; returned once.
+    pub(crate) fn take_consumed(&mut self) -> bool {
+        std::mem::take(&mut self.consumed)
     }
 
     /// The old and new id of a call that was held again; returned once.

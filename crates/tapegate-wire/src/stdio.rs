@@ -20,7 +20,7 @@ use crate::child::{ServerPipes, ServerProcess};
 use crate::port::StreamPort;
 use crate::recorded_session::RecordedSession;
 use crate::signals::Signals;
-pub(crate) use answered_ids::collect_answered_ids;
+pub(crate) use answered_ids::{answered_id, collect_answered_ids};
 pub use end_cause::{EndCause, SessionOutcome, ShutdownTimeouts};
 use pump::{Pump, PumpEvent};
 use session_ending::SessionEnding;
@@ -29,7 +29,6 @@ pub(crate) use session_ending::{SERVER_ENDED, server_end_message};
 /// Receives our own messages for the side that a line came from.
 type AnswerSink<'a> = dyn FnMut(PermittedMessage<'_>) + 'a;
 
-/// The client's ports.
 #[derive(Debug)]
 pub struct ClientPorts {
     /// The client's output, from which we read.
@@ -330,17 +329,7 @@ impl StdioSession<'_> {
         }
         let reason = self.ending.client_message(status);
         let error_type = self.ending.error_type();
-        let event = RelayEvent::Gone {
-            lane: Some(Lane::ONLY),
-            side: Side::Server,
-            reason: &reason,
-            error_type,
-        };
-        let at = self.recording.now();
-        let mut answers = Vec::new();
-        self.recording.feed(at, event, &mut |outgoing| answers.push(outgoing.message));
-        // Even if the tape is what failed, the client gets its errors.
-        drop(self.recording.commit());
+        let answers = self.recording.answer_for_server(Lane::ONLY, &reason, error_type);
         answers.into_iter().for_each(|message| self.down.enqueue(message));
         self.write_final().await;
     }

@@ -7,8 +7,21 @@ use crate::node::{Node, NodeValue};
 /// Nanoseconds in each unit of time.
 const TIMES: &[(&str, u64)] =
     &[("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000)];
-/// Bytes in each unit of size.
-const SIZES: &[(&str, u64)] = &[("", 1), ("b", 1), ("kb", 1 << 10), ("mb", 1 << 20)];
+/// Bytes in each unit of size, in lower case. Documents accept only the first four.
+pub const SIZES: &[(&str, u64)] = &[
+    ("", 1),
+    ("b", 1),
+    ("kb", 1 << 10),
+    ("mb", 1 << 20),
+    ("k", 1 << 10),
+    ("kib", 1 << 10),
+    ("m", 1 << 20),
+    ("mib", 1 << 20),
+    ("g", 1 << 30),
+    ("gb", 1 << 30),
+    ("gib", 1 << 30),
+];
+const DOCUMENT_SIZES: &[(&str, u64)] = SIZES.split_at(4).0;
 
 /// Why a text is not an amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +47,7 @@ pub fn read<'a>(text: &'a str, units: &[(&str, u64)]) -> Result<u64, AmountError
     // `parse` would accept a sign.
     let is_whole = number.bytes().all(|byte| byte.is_ascii_digit());
     let digits = Some(number).filter(|_| is_whole).ok_or(AmountError::Number)?;
+    // No unit is the unit with the empty name, where a table has one.
     let size = units.iter().find(|(name, _)| *name == unit).ok_or(AmountError::Unit(unit))?.1;
     let number = digits.parse::<u64>().map_err(|_| AmountError::Number)?;
     number.checked_mul(size).ok_or(AmountError::TooLarge)
@@ -41,13 +55,14 @@ pub fn read<'a>(text: &'a str, units: &[(&str, u64)]) -> Result<u64, AmountError
 
 /// A number of bytes in a text, such as `64kb`.
 pub fn read_bytes(text: &str) -> Option<u64> {
-    read(&text.trim().to_ascii_lowercase(), SIZES).ok()
+    read(&text.trim().to_ascii_lowercase(), DOCUMENT_SIZES).ok()
 }
 
 /// A duration in nanoseconds: a whole number with `ms`, `s`, `m` or `h`.
 pub fn duration_ns(node: &Node) -> Result<u64, String> {
     let text = match &node.value {
         NodeValue::Text(text) => text.trim(),
+        // Seconds or milliseconds: guessing would be wrong by a factor of a thousand.
         NodeValue::Number(text) => {
             return Err(format!(
                 "a time needs a unit: `{text}ms`, `{text}s`, `{text}m` or `{text}h`"
@@ -78,7 +93,7 @@ pub fn bytes(node: &Node) -> Result<u64, String> {
     let bad = || {
         format!("`{text}` is not a valid size; write a whole number of bytes, or use `kb` or `mb`")
     };
-    read(&text, SIZES).map_err(|_| bad())
+    read(&text, DOCUMENT_SIZES).map_err(|_| bad())
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ impl<'a> MapFields<'a> {
     /// A required field.
     pub fn required(&self, name: &str, findings: &mut Findings) -> Option<&'a Node> {
         let found = self.get(name);
+        // The node itself may be wrong, and one error for it is enough.
         if found.is_none() && !findings.has_error_at(self.node.spot) {
             findings.error(self.node.spot, format!("`{name}` is missing"));
         }
@@ -59,7 +60,6 @@ impl<'a> MapFields<'a> {
         })
     }
 
-    /// Text.
     pub fn text(&self, name: &str, findings: &mut Findings) -> Option<&'a str> {
         let node = self.get(name)?;
         let text = node.as_text();
@@ -124,6 +124,7 @@ fn read_whole_number(node: &Node, findings: &mut Findings) -> Option<u64> {
         return None;
     };
     let number = Number::read(text.as_bytes());
+    // `-0` is zero, as in JSON.
     let whole = number.as_u64().filter(|whole| !number.is_negative() || *whole == 0);
     if whole.is_none() {
         let reason = if number.is_negative() { "is negative" } else { "is not a whole number" };

@@ -22,10 +22,7 @@ pub enum FileError {
     Outside,
     /// It is larger than the limit.
     #[error("it has more than {bytes_max} bytes")]
-    TooLarge {
-        /// The limit.
-        bytes_max: usize,
-    },
+    TooLarge { bytes_max: usize },
     /// Any other reason.
     #[error("{0}")]
     Other(String),
@@ -78,6 +75,7 @@ impl Files for MemoryFiles {
     fn open(&self, path: &str, bytes_max: usize) -> Result<OpenedFile, FileError> {
         let path = normalized_path(path);
         let bytes = self.files.get(path).ok_or(FileError::Missing)?;
+        // The same limit as on disk, so that tests see the same errors.
         if bytes.len() > bytes_max {
             return Err(FileError::TooLarge { bytes_max });
         }

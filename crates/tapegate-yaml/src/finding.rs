@@ -2,6 +2,8 @@
 //!
 //! Parsing continues after an error as far as possible, so that the user sees all of them at once.
 
+use tapegate_core::visible_text;
+
 use crate::node::Spot;
 
 /// The severity of a finding.
@@ -16,7 +18,6 @@ pub enum Severity {
 /// A problem found in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Its severity.
     pub severity: Severity,
     /// Its position.
     pub spot: Spot,
@@ -41,19 +42,34 @@ const LISTED_MAX: usize = 1_000;
 const WORDS_BYTES_MAX: usize = 1_000;
 
 impl Finding {
-    /// Formats it on one line: position, severity, path, message. `sources` are the files by
-    /// number; the first one is not named.
-    pub fn line(&self, sources: &[String]) -> String {
-        let Self { severity, spot, path, message: words } = self;
-        let severity = if *severity == Severity::Error { "error" } else { "warning" };
-        let file = match spot.file {
-            0 => String::new(),
-            file => {
-                sources.get(usize::from(file)).map_or_else(String::new, |one| format!("{one}:"))
-            }
-        };
-        let path = if path.is_empty() { String::new() } else { format!(" {path}:") };
-        format!("{file}{}:{} {severity}:{path} {words}", spot.line, spot.column)
+    /// It on one line: `file:line:column: path: message`. `sources` are the files by number; `main`
+    /// is the name of a file that is not among them.
+    pub fn line(&self, sources: &[String], main: &str) -> String {
+        let place = (u64::from(self.spot.line), Some(self.spot.column));
+        finding_line(self.file(sources, main), place, &self.text())
+    }
+
+    /// The file that it is about.
+    pub fn file<'s>(&self, sources: &'s [String], main: &'s str) -> &'s str {
+        sources.get(usize::from(self.spot.file)).map_or(main, String::as_str)
+    }
+
+    /// What is wrong, and where in the document.
+    pub fn text(&self) -> String {
+        let Self { path, message, .. } = self;
+        let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
+        // Both may quote the document, which can hold control characters.
+        visible_text::inline(&format!("{path}{message}"), usize::MAX)
+    }
+}
+
+/// A message about a place in a file, on one line. A message about the file as a whole has line 0.
+pub fn finding_line(file: &str, place: (u64, Option<u32>), message: &str) -> String {
+    let file = visible_text::inline(file, usize::MAX);
+    match place {
+        (0, _) => format!("{file}: {message}"),
+        (line, Some(column)) => format!("{file}:{line}:{column}: {message}"),
+        (line, None) => format!("{file}:{line}: {message}"),
     }
 }
 
@@ -105,6 +121,7 @@ impl Findings {
 
     /// The findings, in the order of the text.
     pub fn into_list(mut self) -> Vec<Finding> {
+        // Checks come in several passes, but people read from top to bottom.
         self.list.sort_by_key(|finding| finding.spot);
         let more = self.errors.saturating_sub(LISTED_MAX);
         if more > 0 {
@@ -132,6 +149,7 @@ impl Findings {
             }
             path.push_str(step);
         }
+        // Keys and values are quoted, and may be megabytes long.
         truncate(&mut path);
         truncate(&mut message);
         self.list.push(Finding { severity, spot, path, message });

@@ -20,7 +20,6 @@ pub struct Spot {
 pub struct Node {
     /// Where it begins.
     pub spot: Spot,
-    /// The value.
     pub value: NodeValue,
 }
 
@@ -33,18 +32,14 @@ pub struct NodeKey {
     pub name: String,
 }
 
-/// The value of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeValue {
-    /// Null.
     Null,
     /// A boolean.
     Bool(bool),
     /// A number, in its JSON spelling.
     Number(String),
-    /// Text.
     Text(String),
-    /// A list.
     List(Vec<Node>),
     /// A map, in order, without duplicate keys.
     Map(Vec<(NodeKey, Node)>),
@@ -137,6 +132,7 @@ impl Node {
             NodeValue::Null => out.extend_from_slice(b"null"),
             NodeValue::Bool(yes) => out.extend_from_slice(if *yes { b"true" } else { b"false" }),
             NodeValue::Number(text) => out.extend_from_slice(text.as_bytes()),
+            // On one line, since it may become part of a message.
             NodeValue::Raw(text) => out.extend_from_slice(&json::compact(text.as_bytes())),
             NodeValue::Text(text) => json::write_str(out, text),
             NodeValue::List(elements) => {

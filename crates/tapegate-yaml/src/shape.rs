@@ -20,7 +20,6 @@ pub enum Shape {
     Any,
     /// Any map.
     Object,
-    /// Text.
     Text,
     /// Text that is not empty.
     Name,
@@ -28,7 +27,6 @@ pub enum Shape {
     Bool,
     /// A whole number in this inclusive range.
     Whole(u64, u64),
-    /// A number.
     Number,
     /// A duration: `250ms`, `5s`, `2m`, `1h`.
     Duration,

@@ -157,6 +157,7 @@ impl NodeBuilder<'_> {
                 self.finish(Node { spot, value }, anchor)
             }
             Event::Alias(anchor) => self.alias(anchor, spot),
+            // Comments and the beginning of the stream.
             _ => Some(()),
         }
     }
@@ -223,6 +224,7 @@ impl NodeBuilder<'_> {
 
     /// Adds a complete node to its parent.
     fn finish(&mut self, node: Node, anchor: usize) -> Option<()> {
+        // Copied before it moves to its parent; an alias may refer to it from anywhere below.
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
         }

@@ -3,6 +3,7 @@
 //! `record`, `tape` and `shim` run between an agent and its server, often a dozen at a time, so
 //! they are parsed on their own, before the full command line is built.
 
+mod cuff;
 mod flag_rules;
 
 use std::ffi::OsString;
@@ -13,11 +14,11 @@ use clap::error::ErrorKind;
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
-    approvals, check, completions, convert, demo, hub, init, log, man, policy, record, redact,
-    replay, serve, shim, show, stats, verify,
+    agents, approvals, bash, check, completions, convert, demo, hub, init, log, man, policy,
+    record, redact, replay, serve, sessions, shim, show, stats, unwrap, verify, wrap,
 };
 use crate::environment;
-use crate::exit::{self, Exit, Failure};
+use crate::exit::{self, Exit};
 use crate::program_name;
 use crate::terminal_output;
 use crate::verbosity::{self, VerbosityArgs};
@@ -44,11 +45,15 @@ Examples:
   tapegate demo                                    see it work, nothing to install
   tapegate record -o s.jsonl -- npx -y @modelcontextprotocol/server-everything
   tapegate init                                    write a starter policy
+  tapegate agents                                  list agents, their servers and which are governed
+  tapegate agents install cursor                   keep an agent's servers governed
   tapegate shim --server-id files -- CMD ARGS      forward only what the policy permits
   tapegate approvals list                          list calls that wait for approval
   tapegate replay -r s.jsonl                       play the tape as the server
   tapegate verify -r s.jsonl -- node server.js     report what has changed since
   tapegate serve --scenario rug-pull --expect      test an agent with an attack
+  tapegate bash                                    serve a bash tool that records every command
+  tapegate sessions stats                          count recorded bash commands
   tapegate show s.jsonl                            show a tape as a timeline
   tapegate check s.jsonl
   tapegate convert -r s.jsonl -o s.yaml            make a scenario to edit
@@ -61,12 +66,16 @@ exit with the server's code.";
 enum Command {
     Demo(demo::Args),
     Init(init::Args),
+    Wrap(wrap::Args),
+    Unwrap(unwrap::Args),
     Record(record::RecordArgs),
     Tape(record::TapeArgs),
     Shim(shim::Args),
     Hub(hub::Args),
     Replay(replay::Args),
     Serve(serve::Args),
+    Bash(bash::Args),
+    Sessions(sessions::Args),
     Verify(verify::Args),
     Check(check::Args),
     Show(show::Args),
@@ -74,6 +83,7 @@ enum Command {
     Convert(convert::Args),
     Policy(policy::Args),
     Redact(redact::Args),
+    Agents(agents::Args),
     Approvals(approvals::Args),
     Log(log::Args),
     Completions(completions::Args),
@@ -84,11 +94,16 @@ enum Command {
 pub(crate) fn run(argv: Vec<OsString>) -> Exit {
     let started = Instant::now();
     program_name::set_name(&argv);
-    if program_name::is_unknown_command_name() {
-        return exit::explain(&unavailable_command().into());
-    }
-    let argv = as_serve(move_command_first(insert_link_command(argv)));
+    let argv = match program_name::is_cuff() {
+        true => argv,
+        false => as_serve(as_help(move_command_first(insert_link_command(argv)))),
+    };
+    let argv = match argv.get(1).is_some_and(|word| word == "shim") && !program_name::is_cuff() {
+        true => shim::with_stored_entry(argv),
+        false => argv,
+    };
     let done = match argv.get(1).and_then(|word| word.to_str()) {
+        _ if program_name::is_cuff() => cuff::run(&argv),
         Some("record") => run_single_command::<record::RecordArgs>("record", &argv, record::record),
         Some("tape") => run_single_command::<record::TapeArgs>("tape", &argv, record::tape),
         Some("shim") => run_single_command::<shim::Args>("shim", &argv, shim::run),
@@ -99,7 +114,7 @@ pub(crate) fn run(argv: Vec<OsString>) -> Exit {
         Ok(Err(error)) => exit::explain(&error),
         Err(error) => {
             let exit = usage(&error, &argv);
-            if argv.get(1).is_some_and(|word| word == "shim") {
+            if argv.get(1).is_some_and(|word| word == "shim") && !program_name::is_cuff() {
                 // A client that has this command line in its config would show no reason otherwise.
                 shim::answer_usage_error(&error, &argv);
             }
@@ -128,12 +143,16 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
     match command {
         Command::Demo(args) => demo::run(&args, out),
         Command::Init(args) => init::run(&args, out),
+        Command::Wrap(args) => wrap::run(&args, out),
+        Command::Unwrap(args) => unwrap::run(&args, out),
         Command::Record(args) => record::record(args),
         Command::Tape(args) => record::tape(args),
         Command::Shim(args) => shim::run(args),
         Command::Hub(args) => hub::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Serve(args) => serve::run(args, out),
+        Command::Bash(args) => bash::run(&args),
+        Command::Sessions(args) => sessions::run(&args, out),
         Command::Verify(args) => verify::run(args, out),
         Command::Check(args) => check::run(&args, out),
         Command::Show(args) => show::run(&args, out),
@@ -141,6 +160,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Convert(args) => convert::run(&args, out),
         Command::Policy(args) => policy::run(args, out),
         Command::Redact(args) => redact::run(&args, out),
+        Command::Agents(args) => agents::run(&args, out),
         Command::Approvals(args) => approvals::run(&args, out),
         Command::Log(args) => log::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
@@ -240,15 +260,13 @@ fn is_short_flags(word: &str) -> bool {
         .is_some_and(|flags| !flags.is_empty() && flags.bytes().all(|flag| b"qv".contains(&flag)))
 }
 
-/// The error for a name that the binary answers to but does not implement yet.
-fn unavailable_command() -> Failure {
-    let name = program_name::name();
-    let message =
-        format!("`{name}` is not part of this version: it does not record shell sessions");
-    let product = program_name::PRODUCT;
-    Failure::new(Exit::Usage, message).hint(format!(
-        "`{product} --help` lists the commands; `{product} show` reads the recordings of {name}"
-    ))
+/// Rewrites `approvals help`: its verbs are values and not subcommands, but look like these.
+fn as_help(mut argv: Vec<OsString>) -> Vec<OsString> {
+    let is_word = |at: usize, word: &str| argv.get(at).is_some_and(|given| given == word);
+    if is_word(1, "approvals") && is_word(2, "help") {
+        argv.splice(2.., [OsString::from("--help")]);
+    }
+    argv
 }
 
 /// Rewrites the seed's `server run`, `server validate`, `server list` and `scenarios list`,
@@ -270,10 +288,10 @@ fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
     // Help and version go to standard output and are not an error.
     if error.kind() == ErrorKind::DisplayVersion {
         let shown = writeln!(std::io::stdout(), "{}", version());
-        return shown.map_or(Exit::Io, |()| Exit::Ok);
+        return exit_of_output(shown);
     }
     if !error.use_stderr() {
-        return error.print().map_or(Exit::Io, |()| Exit::Ok);
+        return exit_of_output(error.print());
     }
     let words: Vec<&str> = argv.iter().map(|word| word.to_str().unwrap_or_default()).collect();
     verbosity::choose_unparsed(&words);
@@ -293,6 +311,15 @@ fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
     Exit::Usage
 }
 
+/// The exit code after printing help or a version.
+fn exit_of_output(shown: io::Result<()>) -> Exit {
+    match shown {
+        // The reader has closed it, which is not an error.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Io,
+        _ => Exit::Ok,
+    }
+}
+
 /// The version line, with the name the binary was started by.
 fn version() -> String {
     let (name, version) = (program_name::name(), env!("CARGO_PKG_VERSION"));
@@ -304,6 +331,9 @@ fn version() -> String {
 
 /// A hint on how to correct a wrong command line.
 fn usage_hint(error: &clap::Error, argv: &[OsString]) -> Option<String> {
+    if program_name::is_cuff() {
+        return None;
+    }
     let stray = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
     let stray =
         stray.filter(|word| error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-'));

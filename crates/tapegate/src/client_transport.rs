@@ -24,6 +24,11 @@ pub(crate) struct ListenArgs {
 }
 
 impl ListenArgs {
+    /// Whether clients that name something else than this machine are accepted.
+    pub(crate) fn names_others(&self) -> bool {
+        !self.allow_host.is_empty() || !self.allow_origin.is_empty()
+    }
+
     pub(crate) fn allowed(&self) -> AllowedNames {
         AllowedNames { hosts: self.allow_host.clone(), origins: self.allow_origin.clone() }
     }

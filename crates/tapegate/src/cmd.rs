@@ -1,6 +1,8 @@
 //! The commands, one file each: its arguments, and what it does with them.
 
+pub(crate) mod agents;
 pub(crate) mod approvals;
+pub(crate) mod bash;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod convert;
@@ -14,7 +16,10 @@ pub(crate) mod record;
 pub(crate) mod redact;
 pub(crate) mod replay;
 pub(crate) mod serve;
+pub(crate) mod sessions;
 pub(crate) mod shim;
 pub(crate) mod show;
 pub(crate) mod stats;
+pub(crate) mod unwrap;
 pub(crate) mod verify;
+pub(crate) mod wrap;

@@ -41,9 +41,11 @@ const GOVERNING: [&str; 12] = [
 ];
 
 /// Our other variables.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 13] = [
     "TAPEGATE_LOG",
+    "TAPEGATE_BEHIND_SHIM",
     "TAPEGATE_ACTIVE",
+    "THOUGHTGATE_ACTIVE",
     "TAPEGATE_MAX_PHASES",
     "TAPEGATE_MAX_TOOLS",
     "TAPEGATE_MAX_RESOURCES",

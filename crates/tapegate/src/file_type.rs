@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use tapegate_core::json;
+use tapegate_core::tape::BashSession;
 use tapegate_store::activity;
 
 /// How many bytes of a file are read.
@@ -29,6 +30,9 @@ pub(crate) fn seems_an_entry(line: &[u8]) -> bool {
     let is_entry = kind.is_some_and(|kind| matches!(&*kind, "header" | "message" | "footer"));
     // Events of an activity log have directions by other names.
     let direction = json::member(line, "direction").and_then(json::string);
+    if BashSession::is_entry(line) {
+        return true;
+    }
     let is_between = |it: &str| matches!(it, "client_to_server" | "server_to_client");
     // The first message of a tape may be longer than what is read.
     let starts = |start: &str| line.starts_with(start.as_bytes());
@@ -53,8 +57,8 @@ pub(crate) fn seems_a_scenario(path: &Path) -> bool {
 }
 
 fn head(path: &Path) -> Option<Vec<u8>> {
-    // Reading from a pipe would consume its content.
-    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|it| it.is_file()))?;
+    // Reading from a pipe would consume its content, and opening one would wait for its other end.
+    let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
     let mut head = Vec::new();
     file.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
     Some(head)

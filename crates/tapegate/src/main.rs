@@ -9,11 +9,11 @@ mod environment;
 mod event_log;
 mod exit;
 mod file_type;
-mod file_watch;
 mod local_files;
 mod logs;
 mod output_file;
 mod program_name;
+mod recorded_sessions;
 mod redaction;
 mod report_files;
 mod runtime;
@@ -23,7 +23,6 @@ mod settings;
 mod state_folder;
 mod tape_loader;
 mod tape_rows;
-mod tape_writer;
 mod terminal_output;
 mod trust;
 mod units;
@@ -39,6 +38,9 @@ use tapegate_wire::reaper;
 fn main() -> ExitCode {
     if let Some(duty) = reaper::parse_duty(std::env::args_os()) {
         duty.run();
+        return ExitCode::SUCCESS;
+    }
+    if tapegate_bash::runner::run_if_named(std::env::args_os()) {
         return ExitCode::SUCCESS;
     }
     tapegate_store::input::on_wait(terminal_output::report_waiting);

@@ -10,6 +10,9 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 /// Why commands that run in place of a server cannot write files to `-`.
 pub(crate) const CLIENTS: &str = "standard output belongs to the client; name a file";
 
+/// Why tapes of agents' servers cannot be written to `-`.
+pub(crate) const TAPES: &str = "each session has a tape of its own; name a folder";
+
 /// Parses an output file that must not be standard output, for the given reason.
 pub(crate) fn file_only_parser(reason: &'static str) -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(move |path| match path == Path::new("-") {
@@ -29,9 +32,14 @@ mod tests {
         ["record output", "tape tape", "convert output", "policy generate output"];
 
     /// Paths that are read, and folders that must exist.
-    const INPUTS: [&str; 40] = [
+    const INPUTS: [&str; 63] = [
+        "agents install config",
+        "agents install config_path",
+        "agents uninstall config_path",
         "approvals key_file",
         "approvals state",
+        "bash config",
+        "bash policy",
         "check files",
         "check library",
         "convert recording",
@@ -62,14 +70,32 @@ mod tests {
         "serve file",
         "serve library",
         "serve tool",
+        "sessions clean config",
+        "sessions clean directory",
+        "sessions export config",
+        "sessions export directory",
+        "sessions generate check",
+        "sessions generate config",
+        "sessions generate directory",
+        "sessions list config",
+        "sessions list directory",
+        "sessions show config",
+        "sessions show directory",
+        "sessions stats config",
+        "sessions stats directory",
         "shim config",
         "shim token_file",
         "show state",
         "show tapes",
+        "stats state",
         "stats tapes",
         "tape redact_key_file",
         "verify recording",
+        "unwrap config_path",
+        "demo with",
         "verify redact_key_file",
+        "wrap config",
+        "wrap config_path",
     ];
 
     /// Every path argument is an input, or handles `-` sensibly. A new one uses [`file_only_parser`] or

@@ -1,7 +1,7 @@
 //! The name the binary was started by, which help, usage, hints and errors show.
 //!
 //! One binary answers to several names through links. Most take the full command line;
-//! `overwatch-mcp-tape` is only `tape`. No other module knows this.
+//! `overwatch-mcp-tape` is only `tape`, and `cuff` has `record`, which is `sessions`, and `bash`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 pub(crate) const PRODUCT: &str = "tapegate";
 /// The link that stands for `tape`.
 const TAPE_LINK: &str = "overwatch-mcp-tape";
-/// The link whose commands this version does not have.
-const MISSING_LINK: &str = "cuff";
+/// The link whose `record` is our `sessions`.
+const CUFF_LINK: &str = "cuff";
 
 static NAME: OnceLock<String> = OnceLock::new();
 
@@ -37,9 +37,9 @@ pub(crate) fn is_tape() -> bool {
     name() == TAPE_LINK
 }
 
-/// Whether the name stands for commands that this version does not have.
-pub(crate) fn is_unknown_command_name() -> bool {
-    name() == MISSING_LINK
+/// Whether the name has a command line of its own, with `record` and `bash`.
+pub(crate) fn is_cuff() -> bool {
+    name() == CUFF_LINK
 }
 
 /// A command line of ours, such as `approvals show ID`, in the form that works under this name.
@@ -59,6 +59,10 @@ fn line(name: &str, message: &str) -> String {
         (TAPE_LINK, ("tape", rest)) => format!("{name} {rest}"),
         // The link cannot run anything else, but the binary it points to can.
         (TAPE_LINK, _) => format!("{PRODUCT} {message}"),
+        (CUFF_LINK, ("sessions", "")) => format!("{name} record"),
+        (CUFF_LINK, ("sessions", rest)) => format!("{name} record {rest}"),
+        (CUFF_LINK, ("bash", _)) => format!("{name} {message}"),
+        (CUFF_LINK, _) => format!("{PRODUCT} {message}"),
         _ => format!("{name} {message}"),
     }
 }
@@ -77,6 +81,11 @@ fn rename_in_text(name: &str, text: &str) -> String {
         match (is_word, after.strip_prefix(' '), after.strip_prefix(quoted)) {
             (true, Some(message), _) => {
                 let (first, _) = message.split_once([' ', '\n', '`']).unwrap_or((message, ""));
+                if name == CUFF_LINK && first == "sessions" {
+                    out.push_str(&line(name, first));
+                    rest = &after[1 + first.len()..];
+                    continue;
+                }
                 let end = if name == TAPE_LINK && first == "tape" { 1 + first.len() } else { 0 };
                 out.push_str(line(name, first).strip_suffix(&format!(" {first}")).unwrap_or(name));
                 rest = &after[end..];
@@ -145,6 +154,16 @@ mod tests {
         assert_eq!(line(TAPE_LINK, "tape --tape x -- y"), "overwatch-mcp-tape --tape x -- y");
         assert_eq!(line(TAPE_LINK, "tape"), "overwatch-mcp-tape");
         assert_eq!(line(TAPE_LINK, "approvals"), "tapegate approvals");
+        assert_eq!(line(CUFF_LINK, "sessions list"), "cuff record list");
+        assert_eq!(line(CUFF_LINK, "sessions"), "cuff record");
+        assert_eq!(line(CUFF_LINK, "bash --http :1"), "cuff bash --http :1");
+        assert_eq!(line(CUFF_LINK, "hub"), "tapegate hub");
+        let text =
+            "  tapegate sessions list\n  tapegate bash\n`tapegate --help`, `tapegate sessions`";
+        assert_eq!(
+            rename_in_text(CUFF_LINK, text),
+            "  cuff record list\n  cuff bash\n`tapegate --help`, `cuff record`"
+        );
     }
 
     #[test]

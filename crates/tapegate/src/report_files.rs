@@ -12,6 +12,7 @@ use tapegate_store::tape_source::TapeSource;
 use crate::exit::{Exit, Failure};
 use crate::tape_loader::is_same_file;
 use crate::terminal_output;
+use crate::verbosity;
 use crate::views::report::RunReport;
 
 /// How many bytes of a file are read to recognize it as a report.
@@ -101,14 +102,13 @@ pub(crate) fn register(
     report: RunReport,
     paths: &[PathBuf],
     run: &RunArgs,
-    quiet: bool,
 ) -> Result<Registration, Failure> {
     let mut report = report.unfinished();
     let mut numbers = Vec::new();
     for path in paths {
         // What is written to a pipe cannot be replaced later.
         let is_file = path.metadata().map_or(true, |there| there.is_file());
-        let number = if is_file { Some(add(&mut report, path, run, quiet)?) } else { None };
+        let number = if is_file { Some(add(&mut report, path, run)?) } else { None };
         numbers.push(number);
     }
     Ok(Registration(numbers))
@@ -121,18 +121,17 @@ pub(crate) fn add_to_all(
     paths: &[PathBuf],
     run: &RunArgs,
     registration: &Registration,
-    quiet: bool,
 ) -> Result<(), Failure> {
     for (index, path) in paths.iter().enumerate() {
         let number = registration.0.get(index).copied().flatten();
         report.start.iter_mut().for_each(|start| start.registered = number);
-        add(report, path, run, quiet)?;
+        add(report, path, run)?;
     }
     Ok(())
 }
 
 /// Adds a start to one report, and returns its number there.
-fn add(report: &mut RunReport, path: &Path, run: &RunArgs, quiet: bool) -> Result<u64, Failure> {
+fn add(report: &mut RunReport, path: &Path, run: &RunArgs) -> Result<u64, Failure> {
     let (mut reported, begins) = (None, report.is_unfinished());
     let next = |there: Option<Vec<u8>>| {
         let there = there
@@ -156,7 +155,8 @@ fn add(report: &mut RunReport, path: &Path, run: &RunArgs, quiet: bool) -> Resul
     };
     // Under a lock: a client may start two servers that report to one file at once.
     atomic_file::update(path, next).map_err(|error| unwritable(path, &error))?;
-    reported.iter().filter(|_| !quiet).for_each(|message_text| terminal_output::info(message_text));
+    let reported = reported.iter().filter(|_| !verbosity::is_quiet());
+    reported.for_each(|message_text| terminal_output::info(message_text));
     let number = report.start.as_ref().map_or(1, |start| start.number);
     // The next file has its own starts and run.
     if let Some(start) = &mut report.start {

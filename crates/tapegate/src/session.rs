@@ -28,6 +28,8 @@ pub(crate) struct SessionRoute<'a> {
     pub(crate) http: Option<&'a str>,
     /// Variables removed from the environment of a server that is started.
     pub(crate) without: Vec<OsString>,
+    /// Variables set in the environment of a server that is started.
+    pub(crate) with: Vec<(String, String)>,
     pub(crate) message_bytes_max: usize,
     pub(crate) patience: ShutdownTimeouts,
     /// Whether the last lines of the server's standard error are kept.
@@ -196,5 +198,10 @@ pub(crate) fn exit_of(outcome: &SessionOutcome) -> Exit {
 }
 
 fn launch_options(route: &SessionRoute<'_>, argv: &[String]) -> ServerLaunch {
-    ServerLaunch { argv: argv.to_vec(), without: route.without.clone(), keeps_stderr: false }
+    ServerLaunch {
+        argv: argv.to_vec(),
+        without: route.without.clone(),
+        env: route.with.clone(),
+        keeps_stderr: false,
+    }
 }

@@ -15,8 +15,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tapegate_policy::model::Profile;
+use tapegate_shim::plan::ProgramContext;
+use tapegate_shim::shim_policy::spellings;
 
 use crate::exit::{Exit, Failure};
+use crate::program_name;
 
 pub(crate) use server_id::server_id;
 
@@ -24,6 +27,9 @@ pub(crate) use server_id::server_id;
 const CONFIG_NAMES: [&str; 2] = ["tapegate.yaml", "thoughtgate.yaml"];
 /// The variable that requires a policy, like `--require-policy`.
 const REQUIRE_POLICY: &str = "TAPEGATE_REQUIRE_POLICY";
+
+/// Set for servers behind a shim.
+pub(crate) const BEHIND_SHIM: &str = "TAPEGATE_BEHIND_SHIM";
 
 /// What commands that know of a project take.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -164,6 +170,10 @@ impl SearchContext<'_> {
     }
 }
 
+/// What sessions and policies say about this program.
+pub(crate) const PROGRAM: ProgramContext =
+    ProgramContext { command: |words| program_name::command(words), own_places };
+
 /// Tapegate's own folders and files on this machine, for the built-in rule that protects them.
 pub(crate) fn own_places(policy: &Path) -> Vec<PathBuf> {
     let Ok(search) = SearchContext::current() else { return Vec::new() };
@@ -172,18 +182,6 @@ pub(crate) fn own_places(policy: &Path) -> Vec<PathBuf> {
     let state = [search.user_state_dir().ok(), search.state_folder(None).ok(), of_policy, config];
     let tokens = [search.token_file(None), search.approver_token_file(None)];
     state.into_iter().chain(tokens).flatten().flat_map(spellings).collect()
-}
-
-/// The files that a policy was loaded from, as absolute paths.
-pub(crate) fn own_sources(sources: &[String]) -> impl Iterator<Item = PathBuf> {
-    let absolute = sources.iter().filter_map(|path| std::path::absolute(path).ok());
-    absolute.flat_map(spellings)
-}
-
-/// A path as written, and with links resolved. The file itself need not exist.
-pub(crate) fn spellings(path: PathBuf) -> impl Iterator<Item = PathBuf> {
-    let in_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
-    [path.canonicalize().ok().or_else(in_folder), Some(path)].into_iter().flatten()
 }
 
 /// Whether there is a trustworthy config here. Something there that is not a config, such as a

@@ -1,11 +1,9 @@
 //! The state folder that a command works on.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use tapegate_core::activity::ActivityEvent;
-use tapegate_store::activity::{ActivityError, ActivityLog, ActivityLogOptions};
 
 use crate::exit::{Exit, Failure};
 use crate::settings::SearchContext;
@@ -21,6 +19,11 @@ pub(crate) struct StateArgs {
 }
 
 impl StateArgs {
+    /// The folder that a command has taken by itself.
+    pub(crate) fn new(state: Option<PathBuf>) -> Self {
+        Self { state }
+    }
+
     /// Whether a folder was named.
     pub(crate) fn is_named(&self) -> bool {
         self.state.is_some()
@@ -43,18 +46,6 @@ impl StateArgs {
             }
         }
     }
-}
-
-/// Appends an event to the activity log of a state folder.
-pub(crate) fn log_event(
-    state_folder: &Path,
-    event: &ActivityEvent<'_>,
-) -> Result<(), ActivityError> {
-    // Rotation is left to commands that know the policy.
-    let options = ActivityLogOptions { rotate_bytes: u64::MAX, retention: None };
-    let mut log = ActivityLog::open(state_folder, options)?;
-    log.append(event);
-    log.commit()
 }
 
 /// The current time, in microseconds since 1970.

@@ -11,7 +11,7 @@ use crate::logs::LogLine;
 use crate::program_name;
 use crate::verbosity::{self, VerbosityLevel};
 use crate::views::palette::{ColorEnvironment, Palette};
-use crate::views::{finding, visible_text};
+use crate::views::visible_text;
 
 /// Prints an error, and its hint after a blank line.
 pub(crate) fn error(message_text: &str, hint: Option<&str>) {
@@ -125,7 +125,7 @@ pub(crate) fn warn(message_text: &str) {
 /// Prints findings in YAML files, each with its position.
 pub(crate) fn report_findings(findings: &[Finding], sources: &[String], main: &str) {
     for one in findings {
-        let line = finding::line(one, sources, main);
+        let line = one.line(sources, main);
         match one.severity {
             Severity::Error => error(&line, None),
             Severity::Warning => warn(&line),
@@ -146,6 +146,11 @@ pub(crate) fn palette() -> Palette {
 /// Whether standard output may be in colour.
 pub(crate) fn palette_of_output() -> Palette {
     palette_for(std::io::stdout().is_terminal())
+}
+
+/// Whether text that is written to the terminal itself may be in colour.
+pub(crate) fn palette_of_terminal() -> Palette {
+    palette_for(true)
 }
 
 fn palette_for(terminal: bool) -> Palette {

@@ -19,17 +19,16 @@ use tapegate_policy::load::load_marked;
 use tapegate_policy::model::Profile;
 use tapegate_policy::redact::RedactionKey;
 use tapegate_policy::tighten::{MayLoosen, tightens};
+use tapegate_shim::shim_policy::ShimPolicyLoad;
 use tapegate_store::accepted_policies::{
     Acceptance, AcceptedPolicies, AcceptedPolicy, PolicyPaths,
 };
 
-use crate::cmd::shim::shim_policy::ShimPolicyLoad;
 use crate::exit::{Exit, Failure};
 use crate::program_name;
 use crate::settings::user_state::user_state_dir;
 use acceptance::paths;
-pub(crate) use acceptance_notice::PolicyNotice;
-pub(crate) use first_use::warn_if_not_in_force;
+pub(crate) use first_use::{PendingFile, pending_file, warn_if_not_in_force};
 use loaded_policy::{Audience, LoadedTexts, TrustLoader};
 pub(crate) use policy_files::PolicyFiles;
 
@@ -142,7 +141,7 @@ impl PolicyTrust {
     ) -> TrustedPolicy {
         let path = loader.path;
         if accepted.texts == file.by_name {
-            let standing = match file.policy_load.rule.is_some() {
+            let standing = match file.policy_load.active_policy.is_some() {
                 true => TrustStatus::Accepted,
                 false => TrustStatus::Unloadable,
             };
@@ -151,7 +150,7 @@ impl PolicyTrust {
         // At the start, the copy replaces a deleted file. Later, the policy in force just stays.
         let vanished = file.main_missing && moment == LoadTrigger::Start;
         // A file that does not load stops the start, or leaves the policy in force (invariant 12).
-        if file.policy_load.rule.is_none() && !vanished {
+        if file.policy_load.active_policy.is_none() && !vanished {
             return file.into_governing(TrustStatus::Unloadable);
         }
         let cut = find_truncated(&accepted.texts, &file.by_name);
@@ -159,7 +158,7 @@ impl PolicyTrust {
         let mut copy = loader.load(copy, Audience::Session(Some(&accepted)));
         // The copy reads no files, but changes of the real ones must be noticed.
         copy.policy_load.files = std::mem::take(&mut file.policy_load.files);
-        let reason = match (&copy.policy_load.rule, &file.policy_load.rule) {
+        let reason = match (&copy.policy_load.active_policy, &file.policy_load.active_policy) {
             (None, _) => {
                 return copy.into_refused(format!(
                     "the accepted copy of the policy no longer loads; `{}` accepts the file",

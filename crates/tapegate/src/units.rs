@@ -5,21 +5,6 @@ use std::time::Duration;
 use tapegate_core::json::path::{JsonPath, StepSelector};
 use tapegate_yaml::amount::{self, AmountError};
 
-/// Bytes in each unit.
-const SIZES: &[(&str, u64)] = &[
-    ("", 1),
-    ("b", 1),
-    ("k", 1 << 10),
-    ("kb", 1 << 10),
-    ("kib", 1 << 10),
-    ("m", 1 << 20),
-    ("mb", 1 << 20),
-    ("mib", 1 << 20),
-    ("g", 1 << 30),
-    ("gb", 1 << 30),
-    ("gib", 1 << 30),
-];
-
 /// Parses `500ms`, `1s`, `2m`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = amount::split(text);
@@ -38,11 +23,12 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// Parses `65536`, `64KB`, `10MB`, `1GiB`; units are powers of 1024.
 pub(crate) fn bytes(text: &str) -> Result<usize, String> {
-    let size = amount::read(&text.to_ascii_lowercase(), SIZES).map_err(|error| match error {
-        AmountError::Number => "expected a size such as 65536 or 10MB".to_owned(),
-        AmountError::Unit(unit) => format!("unknown unit `{unit}`; expected KB, MB or GB"),
-        AmountError::TooLarge => RANGE.to_owned(),
-    })?;
+    let size =
+        amount::read(&text.to_ascii_lowercase(), amount::SIZES).map_err(|error| match error {
+            AmountError::Number => "expected a size such as 65536 or 10MB".to_owned(),
+            AmountError::Unit(unit) => format!("unknown unit `{unit}`; expected KB, MB or GB"),
+            AmountError::TooLarge => RANGE.to_owned(),
+        })?;
     let size = usize::try_from(size).ok().filter(|size| (1024..=1 << 31).contains(size));
     size.ok_or(RANGE.to_owned())
 }

@@ -1,5 +1,7 @@
 //! How to reach an MCP server, from the command line.
 
+use tapegate_policy::inspect::TransportKind;
+use tapegate_shim::plan::ServerDescription;
 use tapegate_wire::http::upstream;
 use tapegate_wire::link;
 
@@ -24,14 +26,26 @@ pub(crate) struct UpstreamArgs {
     /// repeatable
     #[arg(long, value_name = "NAME=VARIABLE", requires = "upstream_http", value_parser = header_of_variable)]
     header_env: Vec<String>,
+    /// The environment variable with a token to send as `Authorization: Bearer TOKEN`
+    #[arg(long, value_name = "VARIABLE", requires = "upstream_http", value_parser = header_of_token)]
+    bearer_env: Option<String>,
+}
+
+/// The header for the token in a variable. Errors never show the value.
+fn header_of_token(variable: &str) -> Result<String, String> {
+    let token = value_of(variable)?;
+    Ok(format!("Authorization: Bearer {token}"))
+}
+
+fn value_of(variable: &str) -> Result<String, String> {
+    let value = std::env::var(variable).ok().filter(|value| !value.is_empty());
+    value.ok_or_else(|| format!("the variable `{variable}` is not set"))
 }
 
 /// The header for `NAME=VARIABLE`. Errors never show the value.
 fn header_of_variable(text: &str) -> Result<String, String> {
     let (name, variable) = text.split_once('=').ok_or("write NAME=VARIABLE")?;
-    let value = std::env::var(variable).ok().filter(|value| !value.is_empty());
-    let value = value.ok_or_else(|| format!("the variable `{variable}` is not set"))?;
-    Ok(format!("{name}: {value}"))
+    Ok(format!("{name}: {}", value_of(variable)?))
 }
 
 /// How the server is reached.
@@ -42,6 +56,11 @@ pub(crate) enum UpstreamTarget {
 }
 
 impl UpstreamArgs {
+    /// A server to start.
+    pub(crate) fn started_by(command: Vec<String>) -> Self {
+        Self { command, ..Self::default() }
+    }
+
     /// The server that was named, or an error.
     pub(crate) fn required(&self, purpose: &str) -> Result<UpstreamTarget, Failure> {
         self.optional()?.ok_or_else(|| {
@@ -50,9 +69,9 @@ impl UpstreamArgs {
         })
     }
 
-    /// The headers for every request, with the values of variables filled in.
+    /// The headers of all requests, with the values of variables filled in.
     pub(crate) fn headers(&self) -> Vec<String> {
-        [&self.header[..], &self.header_env[..]].concat()
+        [&self.header[..], &self.header_env[..], self.bearer_env.as_slice()].concat()
     }
 
     /// The server that was named, if any.
@@ -94,6 +113,15 @@ impl UpstreamTarget {
             Self::Command(argv) => link::LinkTarget::Command(argv),
             Self::Http(url) => link::LinkTarget::Http { url, headers },
         }
+    }
+
+    /// The server, as a governed session names it.
+    pub(crate) fn description(&self) -> ServerDescription {
+        let transport = match self {
+            Self::Command(_) => TransportKind::Lines,
+            Self::Http(_) => TransportKind::Http,
+        };
+        ServerDescription { text: self.header_text(), transport }
     }
 
     /// The server as it is named in a tape's header.

@@ -5,6 +5,8 @@
 
 /// Events of the activity log, for people.
 pub(crate) mod activity;
+/// Agents, their configs and their servers.
+pub(crate) mod agents;
 /// Approval requests.
 pub(crate) mod approvals;
 /// The result of a backtest.
@@ -19,8 +21,6 @@ pub(crate) mod diff;
 pub(crate) mod divergence;
 /// Why a call is decided as it is.
 pub(crate) mod explanation;
-/// Findings in YAML files.
-pub(crate) mod finding;
 /// Writes JSON member by member.
 pub(crate) mod json;
 /// JSON objects as one document, or one per line.
@@ -35,18 +35,23 @@ pub(crate) mod ocsf;
 pub(crate) mod outcome_labels;
 /// Colours or none.
 pub(crate) mod palette;
+/// A unified diff for `patch`.
+pub(crate) mod patch;
 /// Differences between what servers offer and what was accepted.
 pub(crate) mod pins;
 /// The result of policy tests.
 pub(crate) mod policy_tests;
-/// JSON in readable form.
-pub(crate) mod readable_json;
+/// The recorded sessions of a project.
+pub(crate) mod recorded_sessions;
 /// The result of a run, for machines.
 pub(crate) mod report;
 /// The report for code scanning.
 pub(crate) mod sarif;
 /// Changes of a live server.
 pub(crate) mod server_change;
+pub(crate) mod sessions;
+/// Paths as people write them.
+pub(crate) mod short_path;
 /// Statistics of tapes.
 pub(crate) mod stats;
 /// The result of a replay.
@@ -61,11 +66,11 @@ pub(crate) mod unified_diff;
 pub(crate) mod verdict;
 /// The result of a verification.
 pub(crate) mod verification;
-/// Text with invisible and control characters escaped.
-pub(crate) mod visible_text;
 
 mod json_sanitizer;
 mod line_diff;
+
+pub(crate) use tapegate_core::{readable_json, visible_text};
 
 /// A number with its noun: `1 request`, `2 requests`.
 pub(crate) fn plural<N: std::fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {

@@ -7,13 +7,18 @@ use std::path::{Path, PathBuf};
 
 use super::with_suffix;
 
+/// What is added to the name of a config for its new text.
+pub(crate) const NEW: &str = ".tapegate-new";
+
 /// Replaces a config; its mode and owner stay.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = free_name(&with_suffix(path, ".tapegate-new"));
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = free_name(&with_suffix(path, NEW));
     let written = write_new(&temporary, path, bytes).and_then(|()| fs::rename(&temporary, path));
     match written {
+        // The rename itself is only durable once the folder is.
         Ok(()) => sync_folder(path),
         Err(error) => {
+            // A full disk is a common cause, and the file would add to it.
             fs::remove_file(&temporary).ok();
             match error.kind() {
                 // A file that is mounted by itself, as containers do, cannot be replaced.
@@ -26,6 +31,11 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
+/// Whether nobody may write to a file, as its mode says. The superuser could all the same.
+pub(crate) fn is_read_only(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|about| about.mode() & 0o222 == 0)
+}
+
 /// Writes the backup of a config, and reads it back.
 pub(super) fn write_backup(backup: &Path, config: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = free_name(&with_suffix(backup, "-new"));
@@ -35,6 +45,8 @@ pub(super) fn write_backup(backup: &Path, config: &Path, bytes: &[u8]) -> io::Re
         fs::remove_file(&temporary).ok();
         return Err(error);
     }
+    // The one copy that a crash must not damage, so a broken disk shows before the config is
+    // changed.
     if fs::read(backup)? != bytes {
         return Err(io::Error::other("it does not read back as it was written"));
     }
@@ -56,11 +68,13 @@ pub(super) fn copy_permissions(from: &Path, to: &Path) -> io::Result<()> {
 pub(super) fn free_name(path: &Path) -> PathBuf {
     let numbered = (2..1000).map(|number| with_suffix(path, &format!("-{number}")));
     let is_free = |path: &PathBuf| path.symlink_metadata().is_err();
+    // If all are taken, creating the file fails and nothing is overwritten.
     std::iter::once(path.to_owned()).chain(numbered).find(is_free).unwrap_or(path.to_owned())
 }
 
 /// Writes a new file with the mode and owner of `like`.
 fn write_new(path: &Path, like: &Path, bytes: &[u8]) -> io::Result<()> {
+    // Closed to others from the start, since configs contain tokens; wider modes are set below.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     match fs::metadata(like) {

@@ -1,5 +1,8 @@
 //! The edits that put one entry behind a shim.
 
+use std::ops::Range;
+
+use super::url_environment;
 use super::{EntryRewrite, ShimCommand};
 use crate::client_table::EntryStyle;
 use crate::edit::{ConfigEdits, quote, write_list};
@@ -7,7 +10,7 @@ use crate::entry::{COMMAND_KEYS, HEADER_KEYS, URL_KEYS, URL_ONLY};
 use crate::tree::{ConfigMember, ConfigNode, ConfigValue};
 
 /// Whether a setting says what to start or connect to.
-pub(super) fn is_target_key(key: &str) -> bool {
+pub(crate) fn is_target_key(key: &str) -> bool {
     COMMAND_KEYS.contains(&key)
         || URL_KEYS.contains(&key)
         || HEADER_KEYS.contains(&key)
@@ -28,7 +31,7 @@ pub(super) fn edit(
     let map = nested.filter(is_target).unwrap_or(entry);
     match COMMAND_KEYS.iter().find_map(|key| map.member(key)) {
         Some(command) => edit_command(edits, map, command, &rewrite.shim),
-        None => replace_url(edits, map, rewrite),
+        None => replace_url(edits, map, &entry.span, rewrite),
     }
 }
 
@@ -103,6 +106,7 @@ fn edit_words(
 fn replace_url(
     edits: &mut ConfigEdits<'_>,
     map: &ConfigNode,
+    entry_span: &Range<usize>,
     rewrite: &EntryRewrite,
 ) -> Option<()> {
     let ShimCommand::Instead(words) = &rewrite.shim else { return None };
@@ -120,20 +124,27 @@ fn replace_url(
             edits.set(&url.node, &quote(first));
         }
     }
+    let moved = url_environment::move_headers(edits, map, rewrite.style, words)?;
+    let is_nested = map.span != *entry_span;
+    let mut removed = Vec::new();
     for member in map.members().iter().filter(|member| member.is_own && member.key != url.key) {
         let key = member.key.as_str();
-        match type_word(rewrite.style) {
+        if moved.contains(&key) {
+            continue;
+        }
+        match type_word(rewrite.style).or(is_nested.then_some("stdio")) {
             Some(word) if key == "type" => edits.set(&member.node, &quote(word)),
-            None if key == "type" => edits.remove(map, key),
+            None if key == "type" => removed.push(key),
             _ if URL_ONLY.contains(&key)
                 || HEADER_KEYS.contains(&key)
                 || URL_KEYS.contains(&key) =>
             {
-                edits.remove(map, key);
+                removed.push(key);
             }
             _ => {}
         }
     }
+    edits.remove_all(map, &removed);
     Some(())
 }
 

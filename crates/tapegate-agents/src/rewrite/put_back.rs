@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use super::{EntryRewrite, ShimCommand, entry_name, find, is_same_elsewhere, rewrite, shim_words};
+use super::{
+    EntryRewrite, ShimCommand, entry_name, find, is_named, is_same_elsewhere, rewrite, shim_words,
+};
+use crate::discovery::PlaceStep;
 use crate::edit::{ConfigEdits, quote, write_list};
 use crate::entry::{COMMAND_KEYS, ServerEntry, ServerTarget};
 use crate::tree::{ConfigFormat, ConfigNode, ConfigValue};
@@ -27,6 +30,7 @@ pub fn put_back(
     format: ConfigFormat,
     rewrites: &[EntryRewrite],
 ) -> Option<RestoredConfig> {
+    // Computed again instead of stored: the same edits of the same text give the same bytes.
     let ours = rewrite(original, format, rewrites).ok()?;
     if current == ours || current == original {
         let text = original.to_owned();
@@ -44,6 +48,76 @@ pub fn put_back(
         text = merge.put_back(text, rewrite)?;
     }
     Some(RestoredConfig { text, is_merged: true, conflicts: merge.conflicts })
+}
+
+/// Takes the shim off an entry that is in no original; `None` if it cannot be edited.
+pub(crate) fn unwrap(text: &str, format: ConfigFormat, entry: &EntryRewrite) -> Option<String> {
+    let tree = ConfigNode::read(text, format).ok()?;
+    let current = find(&tree, &entry.place)?;
+    let empty = ConfigNode::read("", format).ok()?;
+    let (original, ours) = (("", empty.clone()), empty);
+    let merge = EntryMerge { format, original, ours, conflicts: Vec::new() };
+    merge.unwrap(text, &tree, current, entry)
+}
+
+/// Puts the entry of a URL in place of a copy of its shim. `source` is the entry that the shim was
+/// made from. In TOML and in lists, the entry brings its old name. `None` if it cannot be edited.
+pub(crate) fn replace_copy(
+    original: &str,
+    text: &str,
+    format: ConfigFormat,
+    (copy, source): (&EntryRewrite, &EntryRewrite),
+) -> Option<RestoredConfig> {
+    let before = ConfigNode::read(original, format).ok()?;
+    let was = find(&before, &source.place)?;
+    let tree = ConfigNode::read(text, format).ok()?;
+    let current = find(&tree, &copy.place)?;
+    let mut edits = ConfigEdits::new(text, format);
+    edits.replace(region(text, current)?, &original[region(original, was)?]);
+    let back = edits.finish()?;
+    let after = ConfigNode::read(&back, format).ok()?;
+    let is_back = |place: &[PlaceStep]| find(&after, place).is_some_and(|one| one.is_same(was));
+    let place = match is_back(&copy.place) {
+        true => &copy.place,
+        false => Some(&source.place).filter(|place| is_back(place))?,
+    };
+    if !without(&tree, &copy.place).is_same(&without(&after, place)) {
+        return None;
+    }
+    let ours = rewrite(original, format, std::slice::from_ref(source)).ok()?;
+    let ours = ConfigNode::read(&ours, format).ok()?;
+    let is_unchanged = find(&ours, &source.place).is_some_and(|ours| ours.is_same(current));
+    let conflicts = if is_unchanged { Vec::new() } else { vec![entry_name(&copy.place)] };
+    Some(RestoredConfig { text: back, is_merged: true, conflicts })
+}
+
+/// A config without the entry at a place.
+fn without(tree: &ConfigNode, place: &[PlaceStep]) -> ConfigNode {
+    let mut rest = tree.clone();
+    remove(&mut rest, place);
+    rest
+}
+
+fn remove(node: &mut ConfigNode, place: &[PlaceStep]) {
+    let Some((step, inner)) = place.split_first() else { return };
+    match (&mut node.value, step) {
+        (ConfigValue::Map(members), PlaceStep::Key(key)) => {
+            // Of a key that occurs twice, the last one counts, as in `find`.
+            let Some(at) = members.iter().rposition(|one| one.key == *key) else { return };
+            match inner.is_empty() {
+                true => drop(members.remove(at)),
+                false => remove(&mut members[at].node, inner),
+            }
+        }
+        (ConfigValue::List(elements), PlaceStep::Named(name)) => {
+            let Some(at) = elements.iter().position(|one| is_named(one, name)) else { return };
+            match inner.is_empty() {
+                true => drop(elements.remove(at)),
+                false => remove(&mut elements[at], inner),
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Merges the entries of a config.
@@ -67,6 +141,7 @@ impl EntryMerge<'_> {
         let words = shim_words(was, &rewrite.shim)?;
         if current.is_same(own) {
             let whole = self.replace_whole(&text, &tree, current, rewrite);
+            // The whole text is best, because comments and layout in the entry come back as well.
             return whole.or_else(|| self.unwrap(&text, &tree, current, rewrite));
         }
         match ServerEntry::read(current).map(|entry| entry.target) {
@@ -75,6 +150,7 @@ impl EntryMerge<'_> {
                 if let Some(merged) = self.unwrap(&text, &tree, current, rewrite) {
                     return Some(merged);
                 }
+                // The original wins, since a half-merged entry might start another program.
                 self.conflicts.push(entry_name(&rewrite.place));
                 self.replace_whole(&text, &tree, current, rewrite)
             }
@@ -106,11 +182,20 @@ impl EntryMerge<'_> {
         current: &ConfigNode,
         rewrite: &EntryRewrite,
     ) -> Option<String> {
-        let ShimCommand::Before(words) = &rewrite.shim else { return None };
         let ServerTarget::Command(argv) = ServerEntry::read(current).ok()?.target else {
             return None;
         };
-        let argv = argv.strip_prefix(&words[..])?;
+        // All words must be ours: a changed command line is not taken apart.
+        let argv = match &rewrite.shim {
+            ShimCommand::Before(words) => argv.strip_prefix(&words[..])?.to_vec(),
+            // The command line is stored elsewhere, and is that of the original.
+            ShimCommand::Instead(words) if argv == *words => {
+                let was = ServerEntry::read(find(&self.original.1, &rewrite.place)?).ok()?;
+                let ServerTarget::Command(argv) = was.target else { return None };
+                argv
+            }
+            ShimCommand::Instead(_) => return None,
+        };
         let (program, args) = argv.split_first()?;
         let nested = current.get("transport").filter(|inner| !inner.members().is_empty());
         let map = nested.filter(|map| COMMAND_KEYS.iter().any(|key| map.get(key).is_some()));
@@ -118,21 +203,22 @@ impl EntryMerge<'_> {
         let command = COMMAND_KEYS.iter().find_map(|key| map.member(key))?;
         let mut edits = ConfigEdits::new(text, self.format);
         match &command.node.value {
-            ConfigValue::List(_) => edits.set(&command.node, &write_list(argv)),
+            ConfigValue::List(_) => edits.set(&command.node, &write_list(&argv)),
             ConfigValue::Map(_) => {
                 edits.set(command.node.get("path")?, &quote(program));
                 edits.set(command.node.get("args")?, &write_list(args));
             }
             _ => {
                 edits.set(&command.node, &quote(program));
-                let was = find(&self.original.1, &rewrite.place)?;
-                match args.is_empty() && was.get("args").is_none() {
+                let was = find(&self.original.1, &rewrite.place);
+                match args.is_empty() && was.is_none_or(|was| was.get("args").is_none()) {
+                    // The rewrite had to add the key.
                     true => edits.remove(map, "args"),
                     false => edits.set(map.get("args")?, &write_list(args)),
                 }
             }
         }
-        let expected = ServerTarget::Command(argv.to_vec());
+        let expected = ServerTarget::Command(argv.clone());
         self.checked(edits.finish()?, tree, rewrite, |entry| {
             ServerEntry::read(entry).is_ok_and(|entry| entry.target == expected)
         })

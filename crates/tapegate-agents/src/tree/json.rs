@@ -2,21 +2,22 @@
 
 use std::ops::Range;
 
-use tapegate_core::json::{self, Cursor, place_of, string};
+use tapegate_core::json::{self, place_of, string};
 
 use super::{ConfigMember, ConfigNode, ConfigValue, DEPTH_MAX};
 
 pub(super) fn read(text: &str) -> Result<ConfigNode, String> {
-    let plain = blank_comments(text);
+    let plain = blank_comments(text)?;
     json::check(plain.trim().as_bytes()).map_err(|fault| format!("not valid JSON: {fault}"))?;
     Ok(JsonReader { whole: plain.as_bytes() }.node(plain.trim().as_bytes(), DEPTH_MAX))
 }
 
 /// The text with blanks in place of the comments and trailing commas that editors allow. Every
 /// other byte keeps its place.
-fn blank_comments(text: &str) -> String {
+fn blank_comments(text: &str) -> Result<String, String> {
     let mut plain = text.as_bytes().to_vec();
     let bytes = text.as_bytes();
+    // The last comma, as long as only blanks and comments have followed.
     let (mut comma, mut previous) = (None, b'[');
     let mut at = 0;
     while at < bytes.len() {
@@ -30,6 +31,7 @@ fn blank_comments(text: &str) -> String {
         };
         match bytes[at] {
             b'/' if end > at + 1 => {
+                check_comment(&text[at..end])?;
                 let comment = plain[at..end].iter_mut();
                 comment.filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
             }
@@ -47,7 +49,23 @@ fn blank_comments(text: &str) -> String {
         at = end;
     }
     // Only whole characters of comments were replaced, each byte by a blank.
-    String::from_utf8(plain).unwrap_or_default()
+    Ok(String::from_utf8(plain).unwrap_or_default())
+}
+
+/// Refuses a `//` comment whose end is not the same for all parsers: to some of them, the rest of
+/// the line would be entries, which would start servers that we have not seen.
+fn check_comment(comment: &str) -> Result<(), String> {
+    // The carriage return before the line's end belongs to it.
+    let line = comment.strip_suffix('\r').unwrap_or(comment);
+    let is_line_end =
+        |c: char| matches!(c, '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    match line.starts_with("//").then(|| line.chars().find(|c| is_line_end(*c))).flatten() {
+        Some(found) => Err(format!(
+            "a `//` comment contains U+{:04X}, where some programs end the line and others do not",
+            u32::from(found)
+        )),
+        None => Ok(()),
+    }
 }
 
 fn quoted_end(bytes: &[u8], start: usize) -> usize {
@@ -98,15 +116,15 @@ impl JsonReader<'_> {
     }
 
     fn members(&self, text: &[u8], depth: usize) -> Option<Vec<ConfigMember>> {
-        let mut cursor = Cursor::new(text).ok()?;
-        cursor.open().ok()?;
-        let (mut first, mut found) = (true, Vec::new());
-        while let Some(key) = cursor.key(&mut first).ok()? {
+        let mut found = Vec::new();
+        for member in json::members(text) {
+            let (key, value) = member.ok()?;
+            // Without the quotes, which belong to what is replaced.
             let inner = self.place(key.raw);
             found.push(ConfigMember {
                 key: key.decode().into_owned(),
                 key_span: inner.start.saturating_sub(1)..inner.end + 1,
-                node: self.node(cursor.value().ok()?, depth),
+                node: self.node(value, depth),
                 is_own: true,
             });
         }

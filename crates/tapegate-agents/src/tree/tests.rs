@@ -45,6 +45,7 @@ fn blanks_and_comments_may_stand_before_a_config_and_after_it() {
     for text in [
         " {\"a\": {\"b\": [1, true]}}",
         "\r\n\t{\"a\":\n {\"b\" : [ 1 , true ] } }\n",
+        "// mine\r\n{\"a\": {\"b\": [1, // one\r\n true]}} // end\r\n",
         "// mine\n{\"a\": /* 1 */ {\"b\": /* 2 */ [1, /* 3 */ true,],}} // end",
         "/* mine */ {\"a\": {\"b\": [1, true]}}",
         "{\"a\": {\"b\": [1, true, // last, really\n ] /* , */ , } }",
@@ -61,6 +62,8 @@ fn what_is_broken_is_told_and_what_is_empty_is_null() {
         ("{,}", ConfigFormat::Json),
         ("[1,,]", ConfigFormat::Json),
         ("{\"a\": 1 /", ConfigFormat::Json),
+        ("{ // note\r\"b\": 2,\n\"a\": 1}", ConfigFormat::Json),
+        ("{ // note\u{2028}\"b\": 2,\r\n\"a\": 1}", ConfigFormat::Json),
         ("[a\n", ConfigFormat::Toml),
         ("a: [", ConfigFormat::Yaml),
         ("a: *b", ConfigFormat::Yaml),

@@ -80,6 +80,7 @@ impl TreeBuilder<'_> {
     fn event(&mut self, event: Event<'_>, span: Range<usize>) -> Result<(), &'static str> {
         match event {
             Event::DocumentStart(_) if self.done.is_some() => {
+                // Clients read the first one or the last.
                 return Err("a second document begins here; only one is allowed");
             }
             Event::Scalar(text, style, anchor, _) => {
@@ -94,6 +95,7 @@ impl TreeBuilder<'_> {
                     Some(node) => node.value.clone(),
                     None => return Err("an alias refers to an anchor that is not complete"),
                 };
+                // A few lines of nested aliases can stand for billions of values.
                 self.aliased += count(&value);
                 if self.aliased > ALIASED_MAX {
                     return Err("aliases make it too large");
@@ -122,6 +124,7 @@ impl TreeBuilder<'_> {
         start: usize,
         content: UnfinishedContent,
     ) -> Result<(), &'static str> {
+        // Later steps walk the tree by recursion.
         if self.open.len() >= NESTING_MAX {
             return Err("it is nested too deeply");
         }

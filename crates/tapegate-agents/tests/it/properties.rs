@@ -7,6 +7,8 @@ use tapegate_agents::discovery::PlaceStep;
 use tapegate_agents::rewrite::{EntryRewrite, ShimCommand, put_back, rewrite};
 use tapegate_agents::tree::ConfigFormat;
 
+use crate::toml_reader;
+
 /// A server as a config names it.
 #[derive(Debug, Clone)]
 struct GeneratedServer {
@@ -17,16 +19,16 @@ struct GeneratedServer {
 
 /// How a config is written.
 #[derive(Debug, Clone)]
-struct WritingStyle {
+pub(crate) struct WritingStyle {
     has_mark: bool,
     line_break: &'static str,
     /// What is put between tokens; comments where the format has them.
     blanks: Vec<usize>,
     trailing_commas: bool,
-    block_lists: bool,
+    pub(crate) block_lists: bool,
 }
 
-fn text() -> impl Strategy<Value = String> {
+pub(crate) fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z@/._-]{1,12}",
         "[ -~]{0,12}",
@@ -53,7 +55,7 @@ fn servers() -> impl Strategy<Value = Vec<(String, GeneratedServer)>> {
         .prop_map(|servers| servers.into_iter().collect())
 }
 
-fn style() -> impl Strategy<Value = WritingStyle> {
+pub(crate) fn style() -> impl Strategy<Value = WritingStyle> {
     let breaks = prop_oneof![Just("\n"), Just("\r\n")];
     let blanks = proptest::collection::vec(0usize..6, 1..12);
     (any::<bool>(), breaks, blanks, any::<bool>(), any::<bool>()).prop_map(
@@ -68,13 +70,13 @@ fn style() -> impl Strategy<Value = WritingStyle> {
 }
 
 impl WritingStyle {
-    fn finish(&self, text: String) -> String {
+    pub(crate) fn finish(&self, text: String) -> String {
         let mark = if self.has_mark { "\u{feff}" } else { "" };
         format!("{mark}{}", text.replace('\n', self.line_break))
     }
 
     /// JSON with the blanks, comments and commas of this style.
-    fn json(&self, value: &Value) -> String {
+    pub(crate) fn json(&self, value: &Value) -> String {
         let mut at = 0;
         let mut out = String::new();
         self.write_json(value, &mut at, &mut out);
@@ -221,7 +223,7 @@ fn check(text: &str, format: ConfigFormat, rewrites: &[EntryRewrite]) -> String 
 }
 
 /// The same keys and values, whatever the order of the keys.
-fn sorted(value: &Value) -> Value {
+pub(crate) fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
             let mut members: Vec<_> =
@@ -251,7 +253,7 @@ proptest! {
     fn toml_is_put_back_and_read_as_expected_by_another_parser(servers in servers(), style in style()) {
         let text = style.toml(&servers);
         let edited = check(&text, ConfigFormat::Toml, &rewrites(&servers, "mcp_servers", EntryStyle::Toml));
-        let read: Value = toml_edit::de::from_str(&edited).unwrap();
+        let read: Value = toml_reader::read(&edited);
         for (name, server) in &servers {
             prop_assert_eq!(sorted(&read["mcp_servers"][name]), sorted(&entry(name, server, true)));
         }

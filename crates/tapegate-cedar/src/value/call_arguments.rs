@@ -48,7 +48,6 @@ pub(crate) struct MemberTypes<'a> {
     pub(crate) implied: Option<&'a RecordType>,
 }
 
-/// The arguments of a call.
 #[derive(Debug, Default)]
 pub(crate) struct CallArguments {
     pub(crate) members: CedarMembers,

@@ -1,21 +1,16 @@
 //! JSON-RPC errors that Tapegate gives itself, in place of the other side.
 
-use crate::json;
+use super::own_text::error_text;
+use crate::json::{self, JsonObject};
 
 /// The `data` of our errors, unless there is more to say.
 pub const OWN_DATA: &str = "{\"by\":\"tapegate\"}";
 
 /// The `data` of an error of ours with further members, whose values are JSON text.
 pub fn own_data(members: &[(&str, &[u8])]) -> String {
-    let mut out = OWN_DATA.trim_end_matches('}').as_bytes().to_vec();
-    for (key, value) in members {
-        out.push(b',');
-        json::write_str(&mut out, key);
-        out.push(b':');
-        out.extend_from_slice(value);
-    }
-    out.push(b'}');
-    String::from_utf8_lossy(&out).into_owned()
+    let object = JsonObject::new().text("by", "tapegate");
+    let object = members.iter().fold(object, |object, (key, value)| object.raw(key, value));
+    String::from_utf8_lossy(&object.finish()).into_owned()
 }
 
 /// The text of our error reply to the request with the raw id text `id`. It has no line ending.
@@ -25,15 +20,27 @@ pub fn own_error(id: &[u8], code: i32, message: &str) -> Vec<u8> {
 
 /// The same with other `data`, which must be JSON text.
 pub fn error_reply(id: &[u8], code: i32, message: &str, data: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(96 + id.len() + message.len() + data.len());
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(id);
-    out.extend_from_slice(format!(",\"error\":{{\"code\":{code},\"message\":").as_bytes());
-    json::write_str(&mut out, message);
-    out.extend_from_slice(b",\"data\":");
-    out.extend_from_slice(data.as_bytes());
-    out.extend_from_slice(b"}}");
-    out
+    error_text(id, &error_object(code, message, Some(data.as_bytes())))
+}
+
+/// The text of a JSON-RPC error object; `data` must be JSON text.
+pub fn error_object(code: i32, message: &str, data: Option<&[u8]>) -> Vec<u8> {
+    JsonObject::new().number("code", code).text("message", message).raw_opt("data", data).finish()
+}
+
+/// The message and the data of the error for a message over the limit.
+pub fn oversize_error(bytes_total: u64, bytes_max: usize) -> (String, String) {
+    let message = format!(
+        "message of {bytes_total} bytes refused: the limit is {bytes_max} bytes (--max-message-bytes)"
+    );
+    let data = JsonObject::new().number("bytes", bytes_total).number("limit", bytes_max as u64);
+    (message, String::from_utf8_lossy(&data.finish()).into_owned())
+}
+
+/// The data of the error for a protocol version that is not the only one supported.
+pub fn unsupported_version_data(supported: &str, requested: &str) -> Vec<u8> {
+    let supported = json::array([json::quoted(supported)]);
+    JsonObject::new().raw("supported", supported).text("requested", requested).finish()
 }
 
 /// The `data` of an error object, if the error is one of ours.

@@ -156,19 +156,6 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// [`Self::next_key`] for a caller that keeps the flag itself.
-    #[inline(always)]
-    pub fn key(&mut self, first: &mut bool) -> Result<Option<JsonStr<'a>>, JsonFault> {
-        self.entered = std::mem::take(first);
-        self.next_key()
-    }
-
-    /// [`Self::next_item`] for a caller that keeps the flag itself.
-    pub fn next_element(&mut self, first: &mut bool) -> Result<bool, JsonFault> {
-        self.entered = std::mem::take(first);
-        self.next_item()
-    }
-
     /// Moves over a string and returns it.
     #[inline(always)]
     pub fn string(&mut self) -> Result<JsonStr<'a>, JsonFault> {

@@ -1,7 +1,7 @@
 //! Keys of objects that some readers treat as equal.
 
 use crate::frame;
-use crate::json::{JsonStr, write_str};
+use crate::json::{JsonStr, quoted};
 
 use super::spelling::{is_invisible, nfkc, trimmed};
 
@@ -13,8 +13,7 @@ pub fn fold(key: JsonStr<'_>) -> String {
 
 /// The same for a key that is not JSON text.
 pub fn fold_name(name: &str) -> String {
-    let mut raw = Vec::new();
-    write_str(&mut raw, name);
+    let raw = quoted(name);
     let inner = raw.get(1..raw.len() - 1).unwrap_or_default();
     fold(JsonStr { raw: inner, escaped: inner.contains(&b'\\') })
 }

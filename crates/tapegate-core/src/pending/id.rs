@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::json::{Cursor, JsonKind};
+use crate::json::{Cursor, JsonKind, quoted};
 
 /// An id as a map key: strings by value, everything else by spelling.
 ///
@@ -30,7 +30,7 @@ pub(crate) enum SmallId {
 pub(crate) fn new_own_id(made: &mut u64, is_in_use: impl Fn(&IdKey) -> bool) -> Vec<u8> {
     loop {
         *made += 1;
-        let id = format!("\"tapegate-{made}\"").into_bytes();
+        let id = quoted(&format!("tapegate-{made}"));
         if !is_in_use(&IdKey::new(&id)) {
             return id;
         }

@@ -5,7 +5,7 @@ use std::io;
 
 use super::tape::PlayerTape;
 use crate::frame::{Envelope, Frame};
-use crate::json;
+use crate::json::{self, JsonObject};
 
 /// How many requests are read to determine it.
 const READ_MAX: u32 = 1000;
@@ -50,30 +50,29 @@ impl ProtocolEra {
         if self.versions.is_empty() {
             return None;
         }
-        let mut out = b"{\"resultType\":\"complete\",\"supportedVersions\":[".to_vec();
-        out.extend(self.versions.join(&b","[..]));
-        out.extend(b"],\"capabilities\":{");
         let used = CAPABILITIES.iter().zip(self.used).filter(|(_, used)| *used);
-        let used: Vec<String> = used.map(|((name, _), _)| self.capability(name)).collect();
-        out.extend(used.join(",").bytes());
-        // A client must not cache this answer, which is derived from the tape and not recorded.
-        out.extend(b"},\"ttlMs\":0,\"cacheScope\":\"private\"");
-        if let Some(info) = &self.server_info {
-            out.extend(format!(",\"_meta\":{{\"{SERVER_INFO}\":").bytes());
-            out.extend(info);
-            out.push(b'}');
-        }
-        out.push(b'}');
-        Some(out)
+        let capabilities = used.fold(JsonObject::new(), |object, ((name, _), _)| {
+            object.raw(name, self.capability(name))
+        });
+        let info = self.server_info.as_ref();
+        let meta = info.map(|info| JsonObject::new().raw(SERVER_INFO, info).finish());
+        let result = JsonObject::new()
+            .text("resultType", "complete")
+            .raw("supportedVersions", json::array(&self.versions))
+            .object("capabilities", capabilities)
+            // A client must not cache this answer, which is derived from the tape and not recorded.
+            .number("ttlMs", 0)
+            .text("cacheScope", "private")
+            .raw_opt("_meta", meta);
+        Some(result.finish())
     }
 
-    fn capability(&self, name: &str) -> String {
-        let value = match (self.listens, name) {
+    fn capability(&self, name: &str) -> &'static str {
+        match (self.listens, name) {
             (false, _) | (_, "completions") => "{}",
             (true, "resources") => "{\"listChanged\":true,\"subscribe\":true}",
             (true, _) => "{\"listChanged\":true}",
-        };
-        format!("\"{name}\":{value}")
+        }
     }
 
     fn observe(&mut self, envelope: &Envelope<'_>) {

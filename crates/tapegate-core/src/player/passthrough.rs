@@ -7,7 +7,9 @@ use std::collections::HashMap;
 
 use super::live_session::LiveSession;
 use crate::actor::ActorAction;
-use crate::frame::{self, Envelope, Frame, FrameBody, MessageKind, own_error, own_error_data};
+use crate::frame::{
+    self, Envelope, Frame, FrameBody, MessageKind, own_error, own_error_data, request_text,
+};
 use crate::json::{self, JsonEdits};
 use crate::pending::IdKey;
 use crate::tape::Provenance;
@@ -116,9 +118,7 @@ impl LiveSession {
             self.passthrough.greeted_by_client = true;
         } else if let Some(params) = &self.initialize {
             self.passthrough.state = PassthroughState::Greeting;
-            let head = br#"{"jsonrpc":"2.0","id":"#;
-            let method = br#","method":"initialize","params":"#;
-            act(ActorAction::Ask(&[head, GREETING, method, params, b"}"]));
+            act(ActorAction::Ask(&[&request_text(GREETING, "initialize", Some(params))]));
         }
     }
 

@@ -13,7 +13,7 @@ use super::replay_stats::ReplayStats;
 use super::scene::{ActiveScene, SceneWait};
 use super::tape_run::TapeRun;
 use crate::actor::ActorAction;
-use crate::frame::{self, Envelope, FrameBody, MessageKind, own_error};
+use crate::frame::{self, Envelope, FrameBody, MessageKind, own_error, result_text};
 use crate::lines::OversizeMessage;
 use crate::signature::Signature;
 use crate::tape::Provenance;
@@ -40,6 +40,13 @@ pub(super) struct PlayerTurn<'a, 'b> {
 }
 
 impl PlayerTurn<'_, '_> {
+    /// Reports failures of the live server. They are collected in the session, because the counts
+    /// belong to the player.
+    pub(super) fn report_passthrough_failures(&mut self) {
+        let failed = self.live.passthrough.take_failed();
+        failed.into_iter().for_each(|it| self.stats.report_passthrough_failure(it));
+    }
+
     /// Handles a line from the client.
     pub(super) fn handle_line(&mut self, line: &[u8]) -> io::Result<()> {
         self.live.queue.note_client_activity(self.at.mono_ns);
@@ -190,10 +197,9 @@ impl PlayerTurn<'_, '_> {
     }
 
     fn result(&mut self, id: &[u8], result: &[u8], batch: Option<u32>) {
-        let parts: [&[u8]; 5] =
-            [b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"result\":", result, b"}"];
+        let answer = result_text(id, result);
         self.live.expect(batch);
-        self.live.send_answer((parts.concat(), Provenance::OWN), batch, self.act);
+        self.live.send_answer((answer, Provenance::OWN), batch, self.act);
     }
 
     fn refuse(&mut self, id: &[u8], code: i32, message_text: &str, batch: Option<u32>) {

@@ -40,7 +40,6 @@ pub struct Divergence {
     pub session: u32,
     /// The recorded session that is played for it, from 1, if there is one.
     pub tape_session: Option<u32>,
-    /// The method.
     pub method: String,
     /// The name or uri it asked for.
     pub name: Option<String>,
@@ -158,7 +157,6 @@ pub struct DifferingRequest {
 pub struct UnusedRequest {
     /// Its `seq`, or its line where there is none.
     pub number: u32,
-    /// The method.
     pub method: String,
     /// The name or uri it asked for.
     pub name: Option<String>,

@@ -8,7 +8,7 @@ use super::era::ProtocolEra;
 use super::likeness::{LikenessCache, RequestLikeness};
 use super::repeated_lists::{LISTS, RepeatedLists};
 use super::tape_run::RunScope;
-use crate::frame::{Envelope, Frame, MessageKind, own_error_data};
+use crate::frame::{Envelope, Frame, MessageKind, own_error_data, request_text};
 use crate::json::{self, JsonStr};
 use crate::signature::{Signature, Signer};
 use crate::tape::Mask;
@@ -64,10 +64,7 @@ impl PlayerTape {
         let count = count_requests(&index);
         let mut whole: Vec<u32> = if global { (0..count).collect() } else { Vec::new() };
         whole.sort_by_key(|request_number| index.request(*request_number).entry_number);
-        let of_method = |method: &str| {
-            let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"{method}\"}}");
-            sign(&signer, text.as_bytes())
-        };
+        let of_method = |method: &str| sign(&signer, &request_text(b"0", method, None));
         let (ping, discover) = (of_method("ping"), of_method("server/discover"));
         let initialize = of_method("initialize");
         let tasks = TASKS.map(|method| of_method(method).like);

@@ -13,7 +13,6 @@ use crate::tape::{Provenance, TapeEntry};
 pub enum RelayEvent<'a> {
     /// A message arrived; `terminated` is false for a last line without a line ending.
     Received {
-        /// Its lane.
         lane: Lane,
         /// Who sent it.
         from: Side,
@@ -24,7 +23,6 @@ pub enum RelayEvent<'a> {
     },
     /// A message from the server arrived on a stream that had broken off and was resumed.
     Resumed {
-        /// Its lane.
         lane: Lane,
         /// The message as it was scanned, line ending not included.
         frame: &'a Frame<'a>,
@@ -33,7 +31,6 @@ pub enum RelayEvent<'a> {
     },
     /// A recorded message was replayed, or a message was sent in place of the recorded server.
     Played {
-        /// Its lane.
         lane: Lane,
         /// Who sent it when it was recorded.
         from: Side,
@@ -41,12 +38,10 @@ pub enum RelayEvent<'a> {
         frame: &'a Frame<'a>,
         /// Whether it is sent on a stream that had broken off and was resumed.
         resumed: bool,
-        /// Its provenance.
         provenance: Provenance,
     },
     /// A message over the limit arrived; it was drained and is not forwarded.
     TooLarge {
-        /// Its lane.
         lane: Lane,
         /// Who sent it.
         from: Side,
@@ -57,17 +52,14 @@ pub enum RelayEvent<'a> {
     },
     /// Send a message of our own, unprompted; it is recorded as ours.
     Ours {
-        /// Its lane.
         lane: Lane,
         /// Its recipient.
         to: Side,
-        /// The message.
         message: OwnMessage,
     },
     /// Something arrived that is not part of the conversation, or could not be delivered. The relay
     /// only records it.
     Marked {
-        /// Its lane.
         lane: Lane,
         /// Who sent it.
         from: Side,
@@ -80,7 +72,6 @@ pub enum RelayEvent<'a> {
     },
     /// A message arrived too late to be judged: it is not sent, and a request gets an error.
     TurnedAway {
-        /// Its lane.
         lane: Lane,
         /// Who sent it.
         from: Side,
@@ -91,7 +82,6 @@ pub enum RelayEvent<'a> {
     },
     /// Requests will get no JSON-RPC answer: HTTP failed, or their client is gone.
     Dismissed {
-        /// Their lane.
         lane: Lane,
         /// The side that made them.
         asker: Side,
@@ -102,7 +92,6 @@ pub enum RelayEvent<'a> {
     },
     /// A request failed in transit or was refused there: its sender gets `error`.
     Failed {
-        /// Its lane.
         lane: Lane,
         /// The side that made it.
         asker: Side,
@@ -155,20 +144,13 @@ pub enum RelayAction<'r, 'e> {
     Record(&'r TapeEntry<'r>),
     /// Send on a message that the gate has let through.
     Forward {
-        /// Its lane.
         lane: Lane,
         /// Its recipient.
         to: Side,
-        /// The message.
         message: PermittedMessage<'e>,
     },
     /// The message that was just received is held under this id.
-    Held {
-        /// Its lane.
-        lane: Lane,
-        /// The id of the hold.
-        hold_id: HoldId,
-    },
+    Held { lane: Lane, hold_id: HoldId },
     /// A held call is held again under another id.
     HeldAgain {
         /// The old id.
@@ -176,13 +158,13 @@ pub enum RelayAction<'r, 'e> {
         /// The new id.
         hold_id: HoldId,
     },
+    /// The message that was just received answers a question of our own, and goes no further.
+    Consumed,
     /// Send a message of our own.
     Answer {
-        /// Its lane.
         lane: Lane,
         /// Its recipient.
         to: Side,
-        /// The message.
         message: PermittedMessage<'static>,
     },
 }

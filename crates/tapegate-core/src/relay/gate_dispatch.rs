@@ -4,15 +4,14 @@ use std::borrow::Cow;
 
 use super::holds::HeldRequest;
 use super::permit::PermittedMessage;
-use super::{ActionSink, MessageOrigin, Relay, RelayAction, send_own_entry};
+use super::{ActionSink, CODE_UNAVAILABLE, MessageOrigin, Relay, RelayAction, send_own_entry};
 use crate::frame::{Envelope, Frame, MessageKind, OWN_DATA};
 use crate::gate::{Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, Refusal, Topic, Verdict};
+use crate::json;
 use crate::side::Side;
 use crate::tape::{EntryBody, EntryElement, GateOutcome, TapeEntry};
 use crate::time::Timestamp;
 
-/// The error code when a call would have to be held but too many are held already.
-pub(super) const CODE_UNAVAILABLE: i32 = -32013;
 /// The error code for a message that cannot be handled as it is.
 pub(super) const CODE_INVALID: i32 = -32600;
 
@@ -26,7 +25,7 @@ impl Relay {
         emit: &mut ActionSink<'_, 'e>,
     ) {
         let governed = gate.is_active();
-        // A gate must never see a message that was not read in full, whoever scanned it.
+        // A gate must never see a message that was not read in full, whichever end scanned it.
         let detailed;
         let frame = match governed && !received.has_gate_details() {
             true => {
@@ -37,7 +36,10 @@ impl Relay {
         };
         // Answers to our own requests come first. They match no pending request and would otherwise
         // be reported as orphans, or forwarded.
-        if self.take_own_answer(origin, frame, gate, emit) {
+        if self.take_own_answer(origin, frame, gate, emit)
+            || self.take_task_answer(origin, frame, gate, emit)
+            || self.take_user_answer(origin, frame, gate, emit)
+        {
             return;
         }
         // The topic is read before the message is noted, because that removes the pending request.
@@ -53,7 +55,8 @@ impl Relay {
         let n = self.count + 1;
         let case =
             GateInput { at, n, lane, from, frame, terminated, topic, approved: None, listed: None };
-        match gate.judge(&case) {
+        let verdict = gate.judge(&case);
+        match self.with_own_tasks(origin, frame, topic, verdict) {
             Verdict::Refuse(refusal) => self.refuse(origin, frame, &refusal, emit),
             Verdict::Hold(hold) => self.hold(origin, frame, (*hold, GateOutcome::Held), gate, emit),
             Verdict::ListFirst(first) => self.hold_for_list(origin, frame, *first, gate, emit),
@@ -62,6 +65,8 @@ impl Relay {
                 // them.
                 if (!self.holds.is_empty() || !self.unsent.is_empty())
                     && self.stop_if_unsent(origin, frame, gate, emit) => {}
+            Verdict::Forward | Verdict::Rewrite(_)
+                if self.take_task_request(origin, frame, gate, emit) => {}
             Verdict::Forward => self.forward(origin, received, governed, emit),
             Verdict::Rewrite(text) => self.forward_replacement(origin, frame, text, emit),
         }
@@ -124,14 +129,16 @@ impl Relay {
         &mut self,
         origin: MessageOrigin,
         frame: &Frame<'_>,
-        (hold, fate): (Hold, GateOutcome),
+        (mut hold, fate): (Hold, GateOutcome),
         gate: &mut G,
         emit: &mut ActionSink<'_, '_>,
     ) {
+        let task = hold.task.take();
+        let has_room = task.is_none() || self.has_room_for_task(origin.at, origin.lane);
         let call = frame.envelope().filter(|envelope| envelope.kind() == MessageKind::Request);
         let (Some((envelope, id)), true) = (
             call.and_then(|envelope| Some((envelope, envelope.id?))),
-            !self.holds.is_full(origin.lane.session),
+            has_room && !self.holds.is_full(origin.lane.session),
         ) else {
             // The gate has registered the hold. Unless it ends here, approvers see a call that
             // waits for nothing.
@@ -147,13 +154,11 @@ impl Relay {
         emit(RelayAction::Record(&origin.entry(Cow::Borrowed(frame.bytes()), body, fate)));
         emit(RelayAction::Held { lane: origin.lane, hold_id: hold.hold_id });
         let call = (id, frame.bytes(), envelope.progress_token);
-        self.holds.insert(HeldRequest::new(
-            origin.at,
-            (origin.lane, origin.from),
-            call,
-            self.count,
-            hold,
-        ));
+        let (hold_id, from) = (hold.hold_id, (origin.lane, origin.from));
+        self.holds.insert(HeldRequest::new(origin.at, from, call, self.count, hold));
+        if let Some(task) = task {
+            self.start_task(origin.at, hold_id, task, emit);
+        }
     }
 
     /// Carries out the decision about a held call.
@@ -165,10 +170,19 @@ impl Relay {
         gate: &mut G,
         emit: &mut ActionSink<'_, '_>,
     ) {
+        if let HoldOutcome::AskUser(question) = outcome {
+            return self.ask_user(at, hold_id, question, emit);
+        }
         let Some(mut held_request) = self.holds.take(hold_id) else { return };
         match outcome {
+            HoldOutcome::AskUser(_) => {}
+            HoldOutcome::AskInResult(question) => {
+                gate.hold_ended(at, hold_id, HoldEnd::Asked);
+                return self.ask_in_result(at, held_request, question, emit);
+            }
             HoldOutcome::Approved(approval) => held_request.approval = Some(approval.clone()),
             HoldOutcome::Refused(refusal) => {
+                gate.hold_refused(hold_id);
                 return self.refuse_held(at, held_request, refusal, emit);
             }
             HoldOutcome::Unanswered(refusal) => {
@@ -199,7 +213,7 @@ impl Relay {
             gate.hold_ended(at, held_request.hold_id, HoldEnd::TimedOut);
             match held_request.on_timeout.take() {
                 Some(refusal) => self.refuse_held(at, held_request, &refusal, emit),
-                None => self.release(held_request, None, emit),
+                None => self.release(at, held_request, None, emit),
             }
         }
         for (hold_id, way, text) in self.holds.keepalives_due(at) {
@@ -226,12 +240,17 @@ impl Relay {
     /// Sends a held call on. It was recorded when it arrived.
     pub(super) fn release(
         &mut self,
+        now: Timestamp,
         held_request: HeldRequest,
         text: Option<Vec<u8>>,
         emit: &mut ActionSink<'_, '_>,
     ) {
-        let HeldRequest { hold_id, lane, from, id, bytes, at, n, .. } = held_request;
+        let HeldRequest { hold_id, lane, from, id, bytes, at, n, task, .. } = held_request;
+        self.cancel_question(now, hold_id, hold_id, emit);
         let text = text.unwrap_or(bytes);
+        if let Some(task) = task {
+            return self.release_task(now, (hold_id, lane), &task, &text, emit);
+        }
         let topic = Frame::read(&text).envelope().map_or(Topic::Other, topic_of);
         // Pending before the bytes leave (invariant 5). The arrival time counts, so the recorded
         // latency includes the wait.
@@ -243,7 +262,13 @@ impl Relay {
 
 /// The topic of a request.
 pub(super) fn topic_of(envelope: &Envelope<'_>) -> Topic {
-    envelope.method.map_or(Topic::Other, |method| Topic::of(&method.bytes()))
+    let topic = envelope.method.map_or(Topic::Other, |method| Topic::of(&method.bytes()));
+    // Our own tasks are part of the first page alone.
+    let cursor = || envelope.params.and_then(|params| json::member(params, "cursor"));
+    match topic {
+        Topic::Tasks if cursor().is_some_and(|cursor| cursor != b"null") => Topic::Other,
+        topic => topic,
+    }
 }
 
 pub(super) fn refusal(code: i32, message_text: &str) -> Refusal {
@@ -251,7 +276,7 @@ pub(super) fn refusal(code: i32, message_text: &str) -> Refusal {
     Refusal { code, message, data: OWN_DATA.to_owned(), reason }
 }
 
-fn too_many_held_refusal() -> Refusal {
+pub(super) fn too_many_held_refusal() -> Refusal {
     refusal(CODE_UNAVAILABLE, "too many calls are waiting for approval")
 }
 

@@ -4,7 +4,7 @@
 
 use super::own_message::OwnMessage;
 use crate::frame::same_id;
-use crate::gate::{Approval, Hold, HoldId, Refusal, Topic};
+use crate::gate::{Approval, Hold, HoldId, Refusal, TaskHandle, Topic};
 use crate::pending::{PendingRequest, UnansweredRequest};
 use crate::side::{Lane, Side};
 use crate::time::Timestamp;
@@ -43,7 +43,11 @@ pub(super) struct HeldRequest {
     pub(super) awaits_list: bool,
     /// How often it has been held again.
     pub(super) rounds: u32,
+    /// The task of ours that stands for it. Its caller then has an answer already.
+    pub(super) task: Option<TaskHandle>,
     deadline_ns: u64,
+    /// What the caller is told in progress messages.
+    awaits: String,
     progress: Option<HoldProgress>,
 }
 
@@ -70,10 +74,11 @@ impl HeldRequest {
     ) -> Self {
         let next_ns = now.mono_ns.saturating_add(PROGRESS_NS);
         let progress = token.map(|token| HoldProgress { token: token.to_vec(), count: 0, next_ns });
-        let (id, bytes, at) = (id.to_vec(), bytes.to_vec(), now);
-        let Hold { hold_id, timeout_ms, on_timeout } = hold;
+        let Hold { hold_id, timeout_ms, on_timeout, progress: awaits, replacement, task: _ } = hold;
+        let bytes = replacement.unwrap_or_else(|| bytes.to_vec());
+        let (id, at) = (id.to_vec(), now);
         let deadline_ns = deadline(now, timeout_ms);
-        let (approval, awaits_list, rounds) = (None, false, 0);
+        let (approval, awaits_list, rounds, task) = (None, false, 0, None);
         Self {
             hold_id,
             lane,
@@ -86,17 +91,26 @@ impl HeldRequest {
             approval,
             awaits_list,
             rounds,
+            task,
             deadline_ns,
+            awaits,
             progress,
         }
     }
 
+    /// What its caller is told about the wait.
+    pub(super) fn awaits(&self) -> &str {
+        &self.awaits
+    }
+
     /// The same call, held again.
     pub(super) fn held_again(self, now: Timestamp, hold: Hold) -> Self {
-        let Hold { hold_id: ticket, timeout_ms, on_timeout } = hold;
+        let Hold { hold_id, timeout_ms, on_timeout, progress: awaits, replacement, task: _ } = hold;
         let (deadline_ns, rounds) = (deadline(now, timeout_ms), self.rounds + 1);
+        let bytes = replacement.unwrap_or(self.bytes);
         // The progress is kept, because its numbers must not start again.
-        Self { hold_id: ticket, on_timeout, deadline_ns, rounds, awaits_list: false, ..self }
+        let awaits_list = false;
+        Self { hold_id, on_timeout, deadline_ns, rounds, awaits_list, awaits, bytes, ..self }
     }
 
     /// Turns it into an unanswered request.
@@ -105,10 +119,16 @@ impl HeldRequest {
             at: self.at,
             n: self.n,
             topic: Topic::Other,
-            cancelled: false,
+            // A call that became a task is answered already.
+            cancelled: self.task.is_some(),
             late: false,
         };
         (UnansweredRequest { lane: self.lane, id: self.id, pending_request }, Some(self.hold_id))
+    }
+
+    /// Whether its caller waits for an answer with this id. The caller of a task has one.
+    fn waits_as(&self, id: &[u8]) -> bool {
+        self.task.is_none() && same_id(&self.id, id)
     }
 
     /// The progress message for its caller, if one is due.
@@ -122,7 +142,7 @@ impl HeldRequest {
         progress.next_ns = now.mono_ns.saturating_add(PROGRESS_NS);
         // Progress must increase, and the server's own may start anywhere above zero.
         let grown = format!("{:.6}", progress.count as f64 / 1e6);
-        let message = OwnMessage::progress(&progress.token, &grown);
+        let message = OwnMessage::progress(&progress.token, &grown, &self.awaits);
         Some((self.hold_id, (now, self.lane, self.from), message))
     }
 
@@ -144,13 +164,19 @@ impl HoldQueue {
         self.0.len() >= HELD_TOTAL_MAX || (self.0.len() >= HELD_MAX && of_session() >= HELD_MAX)
     }
 
+    /// Whether one more call can be held without its session becoming full. A client that is not read
+    /// from could neither poll its tasks nor cancel them.
+    pub(super) fn has_room_for_task(&self) -> bool {
+        self.0.len() + 1 < HELD_MAX
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// How many calls of `from` are held.
     pub(super) fn count_from(&self, from: Side) -> usize {
-        self.0.iter().filter(|held_request| held_request.from == from).count()
+        self.0.iter().filter(|held| held.from == from && held.task.is_none()).count()
     }
 
     pub(super) fn insert(&mut self, held_request: HeldRequest) {
@@ -162,10 +188,34 @@ impl HoldQueue {
         self.0.iter().any(|held_request| held_request.hold_id == hold_id)
     }
 
+    /// The lane of a held call of a client that waits for a person.
+    pub(super) fn asking_lane(&self, hold_id: HoldId) -> Option<Lane> {
+        let held = self.0.iter().find(|held_request| held_request.hold_id == hold_id);
+        held.filter(|held| held.from == Side::Client && !held.awaits_list).map(|held| held.lane)
+    }
+
     /// Makes a held call wait for lists instead of a person; false if there is no such call.
     pub(super) fn await_list(&mut self, hold_id: HoldId) -> bool {
         let held_request = self.0.iter_mut().find(|held_request| held_request.hold_id == hold_id);
         held_request.map(|held_request| held_request.awaits_list = true).is_some()
+    }
+
+    pub(super) fn get(&self, hold_id: HoldId) -> Option<&HeldRequest> {
+        self.0.iter().find(|held_request| held_request.hold_id == hold_id)
+    }
+
+    /// Makes a held call a task.
+    pub(super) fn set_task(&mut self, hold_id: HoldId, task: TaskHandle) {
+        if let Some(held) = self.0.iter_mut().find(|held| held.hold_id == hold_id) {
+            held.task = Some(task);
+        }
+    }
+
+    /// Removes and returns the call that a task stands for.
+    pub(super) fn take_task(&mut self, task_id: &str) -> Option<HeldRequest> {
+        self.take_if(|held_request| {
+            held_request.task.as_ref().is_some_and(|task| task.task_id == task_id)
+        })
     }
 
     /// Removes and returns the call held under this id.
@@ -176,14 +226,14 @@ impl HoldQueue {
     /// Whether a call of `from` with this id is held.
     pub(super) fn contains(&self, lane: Lane, from: Side, id: &[u8]) -> bool {
         self.0.iter().any(|held_request| {
-            (held_request.lane, held_request.from) == (lane, from) && same_id(&held_request.id, id)
+            (held_request.lane, held_request.from) == (lane, from) && held_request.waits_as(id)
         })
     }
 
     /// How many calls of `from` with this id are held that a message in `lane` can refer to.
     pub(super) fn count_reachable(&self, lane: Lane, from: Side, id: &[u8]) -> usize {
         let is_it = |held: &&HeldRequest| lane.reaches(held.lane) && held.from == from;
-        self.0.iter().filter(is_it).filter(|held_request| same_id(&held_request.id, id)).count()
+        self.0.iter().filter(is_it).filter(|held_request| held_request.waits_as(id)).count()
     }
 
     /// Removes and returns the oldest call of `from` with this id that a message in `lane` can refer to.
@@ -196,14 +246,14 @@ impl HoldQueue {
         self.take_if(|held_request| {
             lane.reaches(held_request.lane)
                 && held_request.from == from
-                && same_id(&held_request.id, id)
+                && held_request.waits_as(id)
         })
     }
 
     /// Removes and returns the oldest call of `from` with this id.
     pub(super) fn take_id(&mut self, lane: Lane, from: Side, id: &[u8]) -> Option<HeldRequest> {
         self.take_if(|held_request| {
-            (held_request.lane, held_request.from) == (lane, from) && same_id(&held_request.id, id)
+            (held_request.lane, held_request.from) == (lane, from) && held_request.waits_as(id)
         })
     }
 

@@ -20,7 +20,6 @@ use crate::lines::{LineSplitter, StreamLine};
 pub struct PermittedBytes<'a>(&'a [u8]);
 
 impl<'a> PermittedBytes<'a> {
-    /// The bytes.
     pub fn bytes(self) -> &'a [u8] {
         self.0
     }

@@ -62,7 +62,7 @@ impl Relay {
                 || self.holds.contains(origin.lane, asker, id)
         };
         if answers && !known() {
-            gate.note_orphan_reply(origin.at, origin.lane, origin.from, id);
+            gate.note_orphan_reply(origin.place(), id);
         }
     }
 
@@ -92,7 +92,7 @@ impl Relay {
         if mistaken.is_empty() || !gate.is_enforcing() {
             return false;
         }
-        gate.note_unsent(origin.at, origin.lane, origin.from, frame, MISTAKEN);
+        gate.note_unsent(origin.place(), frame, MISTAKEN);
         let refusal = refusal(CODE_INVALID, MISTAKEN);
         self.refuse(origin, frame, &refusal, emit);
         for id in mistaken {

@@ -1,9 +1,10 @@
 //! Messages of our own. Each has one of a few fixed forms, so that a message of a peer cannot be passed
 //! off as one.
 
+use super::own_tasks::{OwnTaskAnswer, ServerTaskMethod};
 use crate::frame;
-use crate::gate::OwnRequest;
-use crate::json;
+use crate::gate::{InputQuestion, OwnRequest, UserQuestion};
+use crate::json::{self, JsonObject};
 
 /// A message of our own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +24,7 @@ impl OwnMessage {
     /// An error in answer to the request with this raw id. `error` must be a JSON-RPC error object on one
     /// line; otherwise the answer only says that the request failed.
     pub fn error_object(id: &[u8], error: &[u8]) -> Self {
-        let text =
-            [b"{\"jsonrpc\":\"2.0\",\"id\":", as_id(id), b",\"error\":", error, b"}"].concat();
+        let text = frame::error_text(as_id(id), error);
         // `error` may be text of a server. A line end in it would split the message in two.
         let is_object = error.first() == Some(&b'{') && json::check(error).is_ok();
         match is_object && !error.contains(&b'\n') {
@@ -38,32 +38,57 @@ impl OwnMessage {
         Self(request.into_text())
     }
 
-    /// A notification that the request with this raw id is cancelled.
-    pub fn cancelled(id: &[u8], reason: &str) -> Self {
-        let mut text = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":".to_vec();
-        text.extend_from_slice(as_id(id));
-        text.extend_from_slice(b",\"reason\":");
-        json::write_str(&mut text, reason);
+    /// A question to the client's user about a held call.
+    pub(super) fn question(question: &UserQuestion) -> Self {
+        Self(question.request())
+    }
+
+    /// A result for the request with this raw id that asks its client's user.
+    pub(super) fn input_required(id: &[u8], question: &InputQuestion) -> Self {
+        Self(frame::result_text(as_id(id), &question.result()))
+    }
+
+    /// An answer about a task of ours.
+    pub(super) fn task_answer(id: &[u8], answer: &OwnTaskAnswer) -> Self {
+        let (kind, text) = match answer {
+            OwnTaskAnswer::Result(result) => (&b",\"result\":"[..], result),
+            OwnTaskAnswer::Error(error) => (&b",\"error\":"[..], error),
+        };
+        Self([b"{\"jsonrpc\":\"2.0\",\"id\":", as_id(id), kind, text.as_bytes(), b"}"].concat())
+    }
+
+    /// A request about a task of the server that stands behind one of ours. `id` is a raw id.
+    pub(super) fn task_request(id: &[u8], method: ServerTaskMethod, task_id: &str) -> Self {
+        let mut text = [
+            &b"{\"jsonrpc\":\"2.0\",\"id\":"[..],
+            as_id(id),
+            b",\"method\":\"",
+            method.name().as_bytes(),
+            b"\",\"params\":{\"taskId\":",
+        ]
+        .concat();
+        json::write_str(&mut text, task_id);
         text.extend_from_slice(b"}}");
         Self(text)
     }
 
-    /// A notification that a held call waits for approval. `token` is the caller's raw progress token.
-    pub(super) fn progress(token: &[u8], progress: &str) -> Self {
-        let text = [
-            &b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":"[..],
-            as_id(token),
-            b",\"progress\":",
-            progress.as_bytes(),
-            b",\"message\":\"waiting for approval\"}}",
-        ];
-        Self(text.concat())
+    /// A notification that the request with this raw id is cancelled.
+    pub fn cancelled(id: &[u8], reason: &str) -> Self {
+        let params = JsonObject::new().raw("requestId", as_id(id)).text("reason", reason).finish();
+        Self(frame::notification_text("notifications/cancelled", Some(&params)))
+    }
+
+    /// A notification that a held call waits. `token` is the caller's raw progress token, and
+    /// `message` says what the call waits for.
+    pub(super) fn progress(token: &[u8], progress: &str, message: &str) -> Self {
+        let params = JsonObject::new().raw("progressToken", as_id(token)).raw("progress", progress);
+        let params = params.text("message", message).finish();
+        Self(frame::notification_text("notifications/progress", Some(&params)))
     }
 
     /// Several messages of our own as one batch.
     pub fn batch(messages: &[Self]) -> Self {
-        let texts: Vec<&[u8]> = messages.iter().map(Self::bytes).collect();
-        Self([b"[", &texts.join(&b","[..])[..], b"]"].concat())
+        Self(json::array(messages.iter().map(Self::bytes)))
     }
 
     /// The text, line ending not included.

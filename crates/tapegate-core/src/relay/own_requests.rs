@@ -6,12 +6,14 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::gate_dispatch::{CODE_UNAVAILABLE, refusal};
+use super::gate_dispatch::{refusal, too_many_held_refusal};
 use super::holds::HeldRequest;
 use super::own_message::OwnMessage;
-use super::{ActionSink, MessageOrigin, Relay, RelayAction, send_own_answer};
-use crate::frame::{Frame, MessageKind, same_id};
-use crate::gate::{Gate, GateInput, Hold, HoldId, ListFirst, ListStep, OwnRequest, Verdict};
+use super::{ActionSink, CODE_UNAVAILABLE, MessageOrigin, Relay, RelayAction, send_own_answer};
+use crate::frame::{Envelope, Frame, MessageKind, same_id};
+use crate::gate::{
+    Gate, GateInput, Hold, HoldEnd, HoldId, ListFirst, ListStep, OwnRequest, Verdict,
+};
 use crate::side::{Lane, Side};
 use crate::tape::{EntryBody, EntryElement, GateOutcome, ReplyLink};
 use crate::time::Timestamp;
@@ -68,7 +70,8 @@ impl OwnRequests {
         }
     }
 
-    fn mark_cancelled(&mut self, id: Vec<u8>) {
+    /// Remembers a request whose answer is for no one.
+    pub(super) fn mark_cancelled(&mut self, id: Vec<u8>) {
         if self.stale.len() == STALE_MAX {
             self.stale.pop_front();
         }
@@ -85,6 +88,13 @@ impl OwnRequests {
     }
 }
 
+/// The envelope and the id of an answer; `None` for any other message.
+pub(super) fn answer_envelope<'f>(frame: &'f Frame<'_>) -> Option<(&'f Envelope<'f>, &'f [u8])> {
+    let envelope = frame.envelope()?;
+    let answers = matches!(envelope.kind(), MessageKind::Response | MessageKind::Error);
+    envelope.id.filter(|_| answers).map(|id| (envelope, id))
+}
+
 impl Relay {
     /// Holds a call and sends the server the gate's first request.
     pub(super) fn hold_for_list<G: Gate + ?Sized>(
@@ -96,12 +106,32 @@ impl Relay {
         emit: &mut ActionSink<'_, '_>,
     ) {
         let ListFirst { hold_id, timeout_ms, request } = first;
-        let hold = Hold { hold_id, timeout_ms, on_timeout: None };
+        let hold = Hold { hold_id, timeout_ms, ..Hold::default() };
         self.hold(origin, frame, (hold, GateOutcome::HeldForList), gate, emit);
         // If too many calls are held, this one was refused and needs no list.
         if self.holds.await_list(hold_id) {
             self.send_own_request(origin.at, origin.lane, hold_id, request, emit);
         }
+    }
+
+    /// Records the answer to a request of our own. `request` is its lane, its number and its time,
+    /// unless its answer is no longer awaited.
+    pub(super) fn record_own_answer(
+        &mut self,
+        origin: MessageOrigin,
+        frame: &Frame<'_>,
+        request: Option<(Lane, u64, Timestamp)>,
+        emit: &mut ActionSink<'_, '_>,
+    ) {
+        self.count += 1;
+        let reply =
+            request.map(|(_, n, at)| ReplyLink { to: n, latency_ms: origin.at.ms_since(at) });
+        let body = EntryBody::Message(EntryElement { n: self.count, reply });
+        // A reader of the tape finds request and answer in one lane.
+        let lane = request.map_or(origin.lane, |(lane, ..)| lane);
+        let entry = MessageOrigin { lane, ..origin };
+        let entry = entry.entry(Cow::Borrowed(frame.bytes()), body, GateOutcome::Sent);
+        emit(RelayAction::Record(&entry));
     }
 
     fn send_own_request(
@@ -131,27 +161,14 @@ impl Relay {
         if origin.from == Side::Client || self.own.is_unused() {
             return false;
         }
-        let answers = |kind| matches!(kind, MessageKind::Response | MessageKind::Error);
-        let envelope = frame.envelope().filter(|envelope| answers(envelope.kind()));
-        let Some(id) = envelope.and_then(|envelope| envelope.id) else { return false };
+        let Some((_, id)) = answer_envelope(frame) else { return false };
         let stale = self.own.is_stale(id);
         let waiting = self.own.take(id);
         if waiting.is_none() && !stale {
             return false;
         }
-        self.count += 1;
-        let reply = waiting.as_ref();
-        let reply =
-            reply.map(|one| ReplyLink { to: one.n, latency_ms: origin.at.ms_since(one.at) });
-        let body = EntryBody::Message(EntryElement { n: self.count, reply });
-        // A reader of the tape finds request and answer in one lane.
-        let lane = waiting.as_ref().map_or(origin.lane, |one| one.lane);
-        let origin = MessageOrigin { lane, ..origin };
-        emit(RelayAction::Record(&origin.entry(
-            Cow::Borrowed(frame.bytes()),
-            body,
-            GateOutcome::Sent,
-        )));
+        let request = waiting.as_ref().map(|one| (one.lane, one.n, one.at));
+        self.record_own_answer(origin, frame, request, emit);
         let Some(PendingOwnRequest { id, lane, hold_id, .. }) = waiting else { return true };
         // A second answer with the same id is not for the client either.
         self.own.mark_cancelled(id);
@@ -223,13 +240,10 @@ impl Relay {
         let approved = held_request.approval.as_ref();
         let case = GateInput { at, n, lane, from, frame, terminated, topic, approved, listed };
         match gate.judge(&case) {
-            Verdict::Forward => self.release(held_request, None, emit),
-            Verdict::Rewrite(text) => self.release(held_request, Some(text), emit),
+            Verdict::Forward => self.release(at, held_request, None, emit),
+            Verdict::Rewrite(text) => self.release(at, held_request, Some(text), emit),
             Verdict::Refuse(refusal) => self.refuse_held(at, held_request, &refusal, emit),
-            Verdict::Hold(hold) => {
-                emit(RelayAction::HeldAgain { was, hold_id: hold.hold_id });
-                self.holds.insert(held_request.held_again(at, *hold));
-            }
+            Verdict::Hold(hold) => self.hold_again(at, held_request, *hold, gate, emit),
             // The gate was told that the lists failed and still asks for one. Refusing ends the
             // recursion.
             Verdict::ListFirst(_) if held_request.rounds > ROUNDS_MAX => {
@@ -244,11 +258,35 @@ impl Relay {
             Verdict::ListFirst(first) => {
                 let ListFirst { hold_id, timeout_ms, request } = *first;
                 emit(RelayAction::HeldAgain { was, hold_id });
-                let hold = Hold { hold_id, timeout_ms, on_timeout: None };
+                let hold = Hold { hold_id, timeout_ms, ..Hold::default() };
+                self.cancel_question(at, was, hold_id, emit);
                 self.holds.insert(held_request.held_again(at, hold));
                 self.holds.await_list(hold_id);
                 self.send_own_request(at, lane, hold_id, request, emit);
             }
+        }
+    }
+
+    /// Holds a held call again. It becomes a task only now if it has waited for a list before.
+    fn hold_again<G: Gate + ?Sized>(
+        &mut self,
+        at: Timestamp,
+        held_request: HeldRequest,
+        mut hold: Hold,
+        gate: &mut G,
+        emit: &mut ActionSink<'_, '_>,
+    ) {
+        let (was, hold_id) = (held_request.hold_id, hold.hold_id);
+        let task = hold.task.take().filter(|_| held_request.task.is_none());
+        if task.is_some() && !self.has_room_for_task(at, held_request.lane) {
+            gate.hold_ended(at, hold_id, HoldEnd::Closed);
+            return self.refuse_held(at, held_request, &too_many_held_refusal(), emit);
+        }
+        self.cancel_question(at, was, hold_id, emit);
+        emit(RelayAction::HeldAgain { was, hold_id });
+        self.holds.insert(held_request.held_again(at, hold));
+        if let Some(task) = task {
+            self.start_task(at, hold_id, task, emit);
         }
     }
 }

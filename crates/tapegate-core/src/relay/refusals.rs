@@ -212,6 +212,11 @@ impl Relay {
         refusal: &Refusal,
         emit: &mut ActionSink<'_, '_>,
     ) {
+        let hold_id = held_request.hold_id;
+        self.cancel_question(at, hold_id, hold_id, emit);
+        if self.end_task_of(at, &held_request, refusal, emit) {
+            return;
+        }
         self.unsent.insert(held_request.lane, held_request.from, &held_request.id);
         self.count += 1;
         let reply = ReplyLink { to: held_request.n, latency_ms: at.ms_since(held_request.at) };
@@ -242,10 +247,7 @@ impl Relay {
         let request = said.method.is_some() || batch;
         // The requests of an oversize batch are unknown, so it gets one error with a null id.
         let Some(id) = said.id.or_else(|| batch.then(|| b"null".to_vec())) else { return };
-        let message_text = format!(
-            "message of {bytes_total} bytes refused: the limit is {bytes_max} bytes (--max-message-bytes)"
-        );
-        let data = format!("{{\"bytes\":{bytes_total},\"limit\":{bytes_max}}}");
+        let (message_text, data) = frame::oversize_error(bytes_total, bytes_max);
         let text = OwnMessage::error_with(&id, CODE_TOO_LARGE, &message_text, &data);
         if request {
             // It was a request: tell its sender that it was not sent.
@@ -266,7 +268,7 @@ impl Relay {
 }
 
 /// Records something that is not delivered.
-fn record_undelivered(
+pub(super) fn record_undelivered(
     origin: MessageOrigin,
     bytes: &[u8],
     reason: &str,

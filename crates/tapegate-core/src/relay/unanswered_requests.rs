@@ -1,5 +1,6 @@
 //! Requests that the other side will not answer: they are forgotten, or we answer them.
 
+use super::gate_dispatch::refusal;
 use super::own_message::OwnMessage;
 use super::{ActionSink, CODE_GONE, Relay, send_own_entry};
 use crate::frame::own_data;
@@ -28,6 +29,12 @@ impl Relay {
             None => {
                 let mut dismissed = self.take_unanswered(Some(lane), asker);
                 dismissed.extend(self.end_holds(at, Some(lane), asker, HoldEnd::Cancelled, gate));
+                if asker == Side::Client {
+                    match reason {
+                        Some(reason) => self.fail_tasks(at, Some(lane), reason, emit),
+                        None => self.tasks.forget_lane(Some(lane)),
+                    }
+                }
                 dismissed
             }
             Some(ids) => self.dismiss_by_id(at, (lane, asker), ids, gate),
@@ -74,6 +81,9 @@ impl Relay {
     ) {
         if asker == Side::Client {
             // The id may be that of a request of our own, which no client waits for.
+            if self.task_request_failed(at, id, error, emit) {
+                return;
+            }
             let message = json::member(error, "message").and_then(json::string);
             let reason = message.as_deref().unwrap_or("it could not be delivered");
             if self.own_request_failed(at, id, reason, gate, emit) {
@@ -116,6 +126,10 @@ impl Relay {
         unanswered.extend(self.end_holds(at, lane, side.other(), HoldEnd::Closed, gate));
         // Held calls come last in this list, but answers go out in the order of the requests.
         unanswered.sort_by_key(|one| one.0.pending_request.n);
+        match side {
+            Side::Server => self.fail_tasks(at, lane, reason.0, emit),
+            Side::Client => self.tasks.forget_lane(lane),
+        }
         for (request, _) in unanswered.iter().filter(|(_, held_request)| held_request.is_none()) {
             note_orphan_request(at, side.other(), request, gate);
         }
@@ -142,6 +156,7 @@ impl Relay {
         for asker in [Side::Client, Side::Server] {
             while let Some(held_request) = self.holds.take_oldest_of(lane, asker, keeps_lists) {
                 gate.hold_ended(at, held_request.hold_id, HoldEnd::Closed);
+                self.end_task_of(at, &held_request, &refusal(CODE_GONE, reason), emit);
                 self.answer_unanswered(
                     at,
                     asker,
@@ -193,9 +208,7 @@ impl Relay {
         let body = EntryBody::Message(EntryElement { n: self.count, reply: Some(reply) });
         let message = match error_type {
             Some(error_type) => {
-                let mut quoted = Vec::new();
-                json::write_str(&mut quoted, error_type);
-                let data = own_data(&[("error_type", &quoted)]);
+                let data = own_data(&[("error_type", &json::quoted(error_type))]);
                 OwnMessage::error_with(&id, CODE_GONE, reason, &data)
             }
             None => OwnMessage::error(&id, CODE_GONE, reason),

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use super::FORMAT_VERSION;
 use super::entry_writer::ByteSink;
 use super::line::{EntryTime, MessageLine, TapeFooter, TapeHeader};
-use crate::json::{self, write_str};
+use crate::frame::{request_text, result_text};
+use crate::json::{self, JsonObject};
 use crate::side::Side;
 use crate::time::{SubSecond, read_rfc3339, write_rfc3339};
 
@@ -21,7 +22,6 @@ pub struct BashSession {
 /// Why a line is not an entry of a bash session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BashSessionFault {
-    /// Not JSON.
     #[error("not JSON: {0}")]
     NotJson(#[from] json::JsonFault),
     /// A key is missing or has the wrong type.
@@ -183,22 +183,16 @@ impl BashEntry {
 
     /// The given members under other names, as an object.
     fn object(&self, names: &[(&str, &str)]) -> Vec<u8> {
-        let mut out = vec![b'{'];
+        let mut out = JsonObject::new();
         for (name, meant) in names {
             let Some(value) = json::member(&self.text, name) else { continue };
             // The tool's schema wants a string, and null means that none was given.
             if *name == "description" && value == b"null" {
                 continue;
             }
-            if out.len() > 1 {
-                out.push(b',');
-            }
-            write_str(&mut out, meant);
-            out.push(b':');
-            out.extend_from_slice(value);
+            out = out.raw(meant, value);
         }
-        out.push(b'}');
-        out
+        out.finish()
     }
 
     /// The members that belong neither to the arguments nor to the result.
@@ -208,17 +202,11 @@ impl BashEntry {
             // too.
             ARGUMENTS.iter().chain(&RESULT).any(|(known, _)| *known == name) && name != "entry_id"
         };
-        let mut out = b",\"bash\":{".to_vec();
-        let empty = out.len();
         // The text was validated when it was read.
-        for (key, value) in json::members(&self.text).flatten() {
-            if !known(&key.decode()) {
-                let comma: &[u8] = if out.len() > empty { b"," } else { b"" };
-                out.extend_from_slice(&[comma, b"\"", key.raw, b"\":", value].concat());
-            }
-        }
-        out.push(b'}');
-        out
+        let members = json::members(&self.text).flatten();
+        let others = members.filter(|(key, _)| !known(&key.decode()));
+        let rest = others.fold(JsonObject::new(), |rest, (key, value)| rest.copy(key, value));
+        JsonObject::new().object("bash", rest).into_members()
     }
 }
 
@@ -231,46 +219,37 @@ struct TapeOutput<'a, S> {
 
 impl<S: ByteSink> TapeOutput<'_, S> {
     fn write_handshake(&mut self, at_us: i64) {
+        let revision = || JsonObject::new().text("protocolVersion", REVISION);
         let client = r#"{"name":"bash-session","version":"1.0.0"}"#;
-        let hello = format!(
-            r#"{{"protocolVersion":"{REVISION}","capabilities":{{}},"clientInfo":{client}}}"#
-        );
+        let hello = revision().raw("capabilities", "{}").raw("clientInfo", client);
         let server = r#"{"name":"bash_recorder","version":"1.0.0"}"#;
-        let answer = format!(
-            r#"{{"protocolVersion":"{REVISION}","capabilities":{{"tools":{{}}}},"serverInfo":{server}}}"#
-        );
-        self.write_request(1, "initialize", hello.as_bytes(), at_us);
-        self.write_answer(1, answer.as_bytes(), at_us, 0, Vec::new());
+        let answer = revision().raw("capabilities", r#"{"tools":{}}"#).raw("serverInfo", server);
+        self.write_request(1, "initialize", &hello.finish(), at_us);
+        self.write_answer(1, &answer.finish(), at_us, 0, Vec::new());
         let ready = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         self.message(Side::Client, ready, at_us, None, Vec::new());
-        let mut list = br#"{"tools":[{"name":""#.to_vec();
-        list.extend_from_slice(TOOL.as_bytes());
-        list.extend_from_slice(br#"","description":"#);
-        write_str(&mut list, DESCRIPTION);
-        list.extend_from_slice(
-            br#","inputSchema":{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer"},"working_directory":{"type":"string"},"description":{"type":"string"}},"required":["command"]}}]}"#,
-        );
+        let schema = r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer"},"working_directory":{"type":"string"},"description":{"type":"string"}},"required":["command"]}"#;
+        let tool = JsonObject::new().text("name", TOOL).text("description", DESCRIPTION);
+        let tool = tool.raw("inputSchema", schema).finish();
+        let list = JsonObject::new().raw("tools", json::array([tool])).finish();
         self.write_request(2, "tools/list", b"{}", at_us);
         self.write_answer(2, &list, at_us, 0, Vec::new());
     }
 
     fn command(&mut self, id: u64, entry: &BashEntry) {
         let arguments = entry.object(&ARGUMENTS);
-        let name = format!("{{\"name\":\"{TOOL}\",\"arguments\":");
-        let params = [name.as_bytes(), &arguments, b"}"].concat();
-        self.write_request(id, "tools/call", &params, entry.started_us);
+        let params = JsonObject::new().text("name", TOOL).raw("arguments", arguments);
+        self.write_request(id, "tools/call", &params.finish(), entry.started_us);
         let result = entry.object(&RESULT);
-        let mut answer = br#"{"content":[{"type":"text","text":"#.to_vec();
-        write_str(&mut answer, &String::from_utf8_lossy(&result));
-        answer.extend_from_slice(br#"}],"structuredContent":"#);
-        answer.extend_from_slice(&result);
-        answer.push(b'}');
+        let text = String::from_utf8_lossy(&result);
+        let text = JsonObject::new().text("type", "text").text("text", &text).finish();
+        let answer = JsonObject::new().raw("content", json::array([text]));
+        let answer = answer.raw("structuredContent", &result).finish();
         self.write_answer(id, &answer, entry.ended_us(), entry.duration_ms, entry.rest());
     }
 
     fn write_request(&mut self, id: u64, method: &str, params: &[u8], at_us: i64) {
-        let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":");
-        let msg = [head.as_bytes(), params, b"}"].concat();
+        let msg = request_text(id.to_string().as_bytes(), method, Some(params));
         self.message(Side::Client, &msg, at_us, None, Vec::new());
     }
 
@@ -282,8 +261,7 @@ impl<S: ByteSink> TapeOutput<'_, S> {
         latency_ms: u64,
         extra: Vec<u8>,
     ) {
-        let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":");
-        let msg = [head.as_bytes(), result, b"}"].concat();
+        let msg = result_text(id.to_string().as_bytes(), result);
         self.message(Side::Server, &msg, at_us, Some(latency_ms), extra);
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::line::{BadFrame, EntryTime, MessageLine, TapeFooter, TapeHeader};
 use super::{EntryBody, EntryElement, GateOutcome, TOO_LARGE, TapeEntry, UNTERMINATED};
 use crate::frame;
-use crate::json;
+use crate::json::{self, JsonObject};
 use crate::side::{Lane, Side};
 use crate::time::{SubSecond, Timestamp, write_rfc3339};
 
@@ -19,7 +19,6 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Thoughtjack => "thoughtjack",
@@ -54,6 +53,10 @@ pub trait Mask {
     fn message<'a>(&self, msg: &'a [u8]) -> MaskedMessage<'a>;
     /// Masks everything that may be a secret in a frame that could not be parsed.
     fn non_message<'a>(&self, raw: &'a [u8]) -> Cow<'a, [u8]>;
+    /// Masks the secrets in a text, such as a name in a header.
+    fn text<'a>(&self, text: &'a str) -> Cow<'a, str>;
+    /// The members of a header that say how secrets are masked.
+    fn header_extra(&self) -> Vec<u8>;
 }
 
 /// A masked message, and where values were masked.
@@ -68,7 +71,6 @@ pub struct MaskedMessage<'a> {
 /// How the entries of a tape are written.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryWriterOptions {
-    /// The dialect.
     pub dialect: Dialect,
     /// Whether overwatch lines repeat the exact bytes in `raw`.
     pub raw: bool,
@@ -289,7 +291,7 @@ impl EntryWriter {
             session: session_text(entry.lane),
             // Everything of one wake-up has the same time, so only the number shows the place.
             extra: match is_beside_tape {
-                true => format!(",\"after\":{}", self.last_seq).into_bytes(),
+                true => JsonObject::new().number("after", self.last_seq).into_members(),
                 false => Vec::new(),
             },
         };
@@ -315,9 +317,7 @@ fn gate_outcome_text(gate_outcome: &GateOutcome) -> Vec<u8> {
         GateOutcome::HeldForList => b",\"held\":\"list\"".to_vec(),
         GateOutcome::Rewritten => b",\"rewritten\":true".to_vec(),
         GateOutcome::Refused(cause_text) => {
-            let mut text = b",\"refused\":".to_vec();
-            json::write_str(&mut text, cause_text);
-            text
+            JsonObject::new().text("refused", cause_text).into_members()
         }
     }
 }

@@ -66,7 +66,6 @@ pub struct IndexEntry {
     pub session: u32,
     /// Who sent it.
     pub from: Side,
-    /// Its kind.
     pub kind: MessageKind,
     /// For a request, the entry of its answer; for an answer, the entry of its request.
     pub pair: u32,
@@ -96,7 +95,6 @@ pub struct IndexEntry {
 pub struct RequestEntry {
     /// A hash of what it asks for.
     pub signature: Signature,
-    /// Its entry number.
     pub entry_number: u32,
 }
 
@@ -120,7 +118,6 @@ pub struct Index {
 /// Something unusual about a tape that can be used nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TapeOddity {
-    /// The line.
     pub line: u64,
     /// What is unusual.
     pub message: String,

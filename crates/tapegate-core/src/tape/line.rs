@@ -17,12 +17,10 @@ use crate::json::JsonFault;
 use crate::side::Side;
 use crate::time::SubSecond;
 
-/// A line of a tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TapeLine<'a> {
     /// The start of a thoughtjack recording, or of a part of a merged one.
     Header(TapeHeader<'a>),
-    /// A message.
     Message(MessageLine<'a>),
     /// A frame that is not a message, or a marker.
     Bad(BadFrame<'a>),
@@ -35,7 +33,6 @@ pub enum TapeLine<'a> {
 /// Why a line is not a tape entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineFault {
-    /// Not JSON.
     #[error("not JSON: {0}")]
     NotJson(#[from] JsonFault),
     /// Longer than the limit.
@@ -47,7 +44,6 @@ pub enum LineFault {
     /// A key is missing or has a value of the wrong type.
     #[error("`{key}` {fault}")]
     Key {
-        /// The key.
         key: &'static str,
         /// What is wrong with it.
         fault: &'static str,

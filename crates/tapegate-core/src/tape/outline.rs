@@ -224,7 +224,7 @@ impl TapeOutline {
     fn check_footer(&mut self, line: u64, footer: &TapeFooter<'_>) {
         let counted = (self.part.client + self.part.server, self.part.client, self.part.server);
         let stated = (footer.total_messages, footer.client_messages, footer.server_messages);
-        // Entries that are too long count too, though nobody knows who sent them.
+        // Entries that are too long count too, though their sender is unknown.
         let unread = self.part.too_long;
         let is_explained = unread > 0
             && counted.0 + unread == stated.0

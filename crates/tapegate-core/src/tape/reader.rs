@@ -56,7 +56,6 @@ pub struct NumberedLine<'a> {
     pub line: u64,
     /// The position of its text in the file.
     pub offset: u64,
-    /// Its text.
     pub text: &'a [u8],
     /// The parsed entry.
     pub entry: TapeLine<'a>,
@@ -68,7 +67,6 @@ pub enum LineProblem {
     /// The last line is incomplete; everything before it is intact.
     #[error("line {line}: the tape ends in the middle of an entry ({bytes} bytes left out)")]
     Torn {
-        /// The line.
         line: u64,
         /// How many bytes it has.
         bytes: usize,
@@ -80,7 +78,6 @@ pub enum LineProblem {
     /// A line that is not an entry.
     #[error("line {line}: {fault}")]
     Line {
-        /// The line.
         line: u64,
         /// What is wrong with it.
         fault: LineFault,

@@ -22,7 +22,6 @@ pub const OTHER_NAMES: &str = "(other names)";
 pub struct CallKey {
     /// The side that made it.
     pub from: Side,
-    /// The method.
     pub method: String,
     /// The tool or prompt; other methods have none.
     pub name: Option<String>,

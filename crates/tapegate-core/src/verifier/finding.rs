@@ -24,7 +24,6 @@ pub struct MessageRef {
     pub session: u32,
     /// The `seq` of the recorded message, or its line if it has none.
     pub number: Option<u32>,
-    /// The method.
     pub method: String,
     /// The name or uri in the request.
     pub name: Option<String>,
@@ -58,7 +57,6 @@ pub enum Discrepancy {
     TooLarge {
         /// How large it was.
         bytes_total: u64,
-        /// The limit.
         bytes_max: usize,
     },
     /// An answer arrived that matches no request.
@@ -77,7 +75,6 @@ pub enum Discrepancy {
     },
     /// An item on one of the server's lists differs.
     Item {
-        /// The list.
         list: ListKind,
         /// Its name or uri.
         name: String,
@@ -185,7 +182,6 @@ pub struct VerifyNote {
     pub kind: VerifyNoteKind,
 }
 
-/// The kind of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VerifyNoteKind {
     /// A list has the same items in another order.
@@ -210,7 +206,6 @@ pub enum VerifyNoteKind {
     ToolsUnknown,
     /// A live list has more pages that were not read.
     Unfinished {
-        /// The list.
         list: ListKind,
         /// How many pages were read.
         pages: usize,

@@ -46,7 +46,6 @@ struct MethodQuestions {
 pub(super) enum QuestionMatch {
     /// A recorded one.
     Recorded {
-        /// Its entry number.
         entry_number: u32,
         /// How they differ.
         changes: RecordedChanges,

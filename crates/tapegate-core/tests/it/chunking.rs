@@ -51,7 +51,7 @@ fn relayed(stream: &[u8], sizes: &[usize], bytes_max: usize, dialect: Dialect) -
             RelayAction::Record(entry) => entry_writer.write(entry, tape, beside),
             RelayAction::Forward { message, .. } => sent.extend([message.bytes(), end].concat()),
             RelayAction::Answer { message, .. } => answered.extend(message.bytes()),
-            RelayAction::Held { .. } | RelayAction::HeldAgain { .. } => {}
+            RelayAction::Held { .. } | RelayAction::HeldAgain { .. } | RelayAction::Consumed => {}
         });
     };
     let mut rest = stream;

@@ -1,30 +1,20 @@
 //! Whatever a gate decides and in whatever order things happen: nothing passes without its
 //! permission, no request is left waiting, and none is answered twice.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod scripted_gate;
+
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use scripted_gate::{GateAnswer, ScriptedGate, refusal};
 use tapegate_core::frame::Frame;
-use tapegate_core::gate::{
-    Approval, Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, Refusal, Verdict,
-};
+use tapegate_core::gate::{Approval, HoldId, HoldOutcome, InputQuestion, UserQuestion};
 use tapegate_core::relay::{HELD_MAX, Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{
-    Dialect, EntryWriter, EntryWriterOptions, RecordError, TapeAudit, TapeHeader, TapeReader,
-    TapeSeverity,
+    Dialect, EntryWriter, EntryWriterOptions, TapeAudit, TapeHeader, TapeReader, TapeSeverity,
 };
 use tapegate_core::time::Timestamp;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GateAnswer {
-    Forward,
-    Rewrite,
-    Refuse,
-    Hold,
-    /// Held, and sent on if there is no decision.
-    Trust,
-}
 
 /// A step, with the gate's verdict about it. Numbers choose among what is available.
 #[derive(Debug, Clone)]
@@ -40,6 +30,10 @@ enum GateStep {
     Garbage(Side, GateAnswer),
     Approve(usize, GateAnswer),
     Deny(usize),
+    /// The client's user is asked about a held call, by a request or in its result.
+    Question(usize, bool),
+    /// The client answers a question, which may be over.
+    AnswerQuestion(usize),
     Wait(u64),
     Unheld,
     Gone,
@@ -70,77 +64,12 @@ fn step() -> impl Strategy<Value = GateStep> {
         1 => (side(), word()).prop_map(|(side, word)| GateStep::Garbage(side, word)),
         5 => (any::<usize>(), word()).prop_map(|(at, word)| GateStep::Approve(at, word)),
         3 => any::<usize>().prop_map(GateStep::Deny),
+        3 => (any::<usize>(), any::<bool>()).prop_map(|(at, inside)| GateStep::Question(at, inside)),
+        3 => any::<usize>().prop_map(GateStep::AnswerQuestion),
         3 => (0u64..20_000).prop_map(GateStep::Wait),
         1 => Just(GateStep::Unheld),
         1 => Just(GateStep::Gone),
     ]
-}
-
-/// Returns the verdicts it is given, and remembers what it has permitted.
-#[derive(Debug, Default)]
-struct ScriptedGate {
-    word: Option<GateAnswer>,
-    tickets: u64,
-    /// The held calls by id: the text, and whether it is sent on if there is no decision.
-    held: BTreeMap<u64, (Vec<u8>, bool)>,
-    permitted: BTreeSet<Vec<u8>>,
-    judged: usize,
-}
-
-fn refusal() -> Refusal {
-    let text = || "no".to_owned();
-    Refusal { code: -1, message: text(), data: "{}".to_owned(), reason: text() }
-}
-
-impl Gate for ScriptedGate {
-    fn judge(&mut self, case: &GateInput<'_>) -> Verdict {
-        assert!(case.frame.has_gate_details());
-        self.judged += 1;
-        let text = case.frame.bytes().to_vec();
-        if let Some(approval) = case.approved {
-            assert!(self.held.remove(&approval.hold_id.0).is_some(), "approved and not held");
-        }
-        match self.word.expect("a word") {
-            GateAnswer::Forward => {
-                self.permitted.insert(text);
-                Verdict::Forward
-            }
-            GateAnswer::Rewrite => {
-                // White space changes the bytes but not the meaning.
-                let instead = [&text[..], b" "].concat();
-                self.permitted.insert(instead.clone());
-                Verdict::Rewrite(instead)
-            }
-            GateAnswer::Refuse => Verdict::Refuse(Box::new(refusal())),
-            word @ (GateAnswer::Hold | GateAnswer::Trust) => {
-                self.tickets += 1;
-                let trusts = word == GateAnswer::Trust;
-                self.held.insert(self.tickets, (text, trusts));
-                let on_timeout = (!trusts).then(refusal);
-                let ticket = HoldId(self.tickets);
-                Verdict::Hold(Box::new(Hold { hold_id: ticket, timeout_ms: 15_000, on_timeout }))
-            }
-        }
-    }
-
-    fn hold_ended(&mut self, _: Timestamp, ticket: HoldId, how: HoldEnd) {
-        let (text, trusts) = self.held.remove(&ticket.0).expect("it was held");
-        if how == HoldEnd::TimedOut && trusts {
-            self.permitted.insert(text);
-        }
-    }
-
-    fn note_oversize(&mut self, _: Timestamp, _: Lane, _: Side, _: u64, _: &[u8]) {}
-
-    fn note_unsent(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
-
-    fn reject_ambiguous(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
-        true
-    }
-
-    fn commit(&mut self) -> Result<(), RecordError> {
-        Ok(())
-    }
 }
 
 /// A tape of one dialect, with its anomalies.
@@ -191,6 +120,8 @@ struct GatedSession {
     asked: BTreeMap<u64, TrackedRequest>,
     /// The last serial number that was forwarded at once, to the server and to the client.
     last: [u64; 2],
+    /// The questions that were sent, and whether each can still be answered.
+    questions: BTreeMap<String, bool>,
 }
 
 #[derive(Debug)]
@@ -212,7 +143,8 @@ impl Default for GatedSession {
     fn default() -> Self {
         let tapes = [Dialect::Thoughtjack, Dialect::Overwatch].map(DialectTape::open);
         let (relay, gate, asked) = (Relay::default(), ScriptedGate::default(), BTreeMap::new());
-        Self { tapes, relay, gate, ms: 0, serial: 0, asked, last: [0; 2] }
+        let questions = BTreeMap::new();
+        Self { tapes, relay, gate, ms: 0, serial: 0, asked, last: [0; 2], questions }
     }
 }
 
@@ -247,7 +179,7 @@ impl GatedSession {
                     scribe.write(entry, tape, beside);
                 }
             }
-            RelayAction::Held { .. } | RelayAction::HeldAgain { .. } => {}
+            RelayAction::Held { .. } | RelayAction::HeldAgain { .. } | RelayAction::Consumed => {}
             RelayAction::Forward { to, message, .. } => {
                 assert!(!at_once || recorded == 1, "recorded, then sent");
                 actions.push((to, message.bytes().to_vec(), true));
@@ -264,6 +196,8 @@ impl GatedSession {
                 false => self.answered(to, &text),
             }
         }
+        let open = self.questions.values().filter(|is_open| **is_open).count();
+        assert!(open <= self.relay.held_calls(), "a question outlives its call");
         assert!(self.relay.held_calls() <= HELD_MAX);
         assert_eq!(self.relay.held_calls(), self.gate.held.len(), "the gate knows of every hold");
     }
@@ -290,6 +224,15 @@ impl GatedSession {
 
     fn answered(&mut self, to: Side, text: &str) {
         if text.contains("notifications/progress") {
+            return;
+        }
+        if let Some((_, rest)) = text.split_once("\"question-") {
+            let name = rest.split('"').next().unwrap().to_owned();
+            assert_eq!(to, Side::Client);
+            match text.contains("elicitation/create") {
+                true => assert!(self.questions.insert(name, true).is_none(), "asked twice"),
+                false => assert_eq!(self.questions.insert(name, false), Some(true), "{text}"),
+            }
             return;
         }
         for id in text.split("\"id\":").skip(1).filter_map(|rest| number(rest, "")) {
@@ -358,6 +301,8 @@ impl GatedSession {
             GateStep::Garbage(side, word) => self.receive(side, "no message", word),
             GateStep::Approve(at, word) => self.settle(at, Some(word)),
             GateStep::Deny(at) => self.settle(at, None),
+            GateStep::Question(at, inside) => self.question(at, inside),
+            GateStep::AnswerQuestion(at) => self.answer_question(at),
             GateStep::Wait(ms) => {
                 self.ms += ms;
                 self.feed(RelayEvent::Tick);
@@ -396,6 +341,35 @@ impl GatedSession {
         assert_eq!(swallowed, !sent, "what was never sent need not be taken back");
         assert_eq!(before - self.gate.held.len(), usize::from(!sent));
         self.asked.get_mut(&id).expect("asked").cancelled = true;
+    }
+
+    /// Has the client's user asked about a held call, if there is any.
+    fn question(&mut self, at: usize, inside: bool) {
+        let tickets: Vec<u64> = self.gate.held.keys().copied().collect();
+        let Some(place) = at.checked_rem(tickets.len()) else { return };
+        let hold_id = HoldId(tickets[place]);
+        self.serial += 1;
+        let question = UserQuestion::new(&format!("question-{}", self.serial), "may it?", false);
+        let outcome = match inside {
+            true => HoldOutcome::AskInResult(Box::new(InputQuestion::new(question, String::new()))),
+            false => HoldOutcome::AskUser(Box::new(question)),
+        };
+        self.feed(RelayEvent::Settled { hold_id, outcome });
+    }
+
+    /// Answers a question; only the first answer to an open one is heard, and none is sent on.
+    fn answer_question(&mut self, at: usize) {
+        let Some(place) = at.checked_rem(self.questions.len()) else { return };
+        let (name, is_open) = self.questions.iter().nth(place).unwrap();
+        let (name, is_open) = (name.clone(), *is_open);
+        let text = format!(r#"{{"result":{{"action":"decline"}},"id":"question-{name}"}}"#);
+        let before = (self.gate.judged, self.gate.heard);
+        let frame = Frame::read(text.as_bytes());
+        self.questions.insert(name, false);
+        let (lane, from, terminated) = (Lane::ONLY, Side::Client, true);
+        self.feed(RelayEvent::Received { lane, from, frame: &frame, terminated });
+        let heard = before.1 + usize::from(is_open);
+        assert_eq!((self.gate.judged, self.gate.heard), (before.0, heard));
     }
 
     fn settle(&mut self, at: usize, word: Option<GateAnswer>) {

@@ -12,4 +12,5 @@ mod replay_roundtrip;
 mod sse_readers;
 mod sse_rewrite;
 mod tapes;
+mod task_properties;
 mod verifier;

@@ -3,7 +3,8 @@
 //! Events: `client TEXT`, `server TEXT` (a line), `client~ TEXT` (a last line without a line ending),
 //! `client! BYTES LIMIT TEXT` (a message over the limit, of which TEXT is skimmed), `gone server WHY`,
 //! `wait MS`. With a gate also `tick`, `withdrawn TICKET`, `approve TICKET`, `deny TICKET`,
-//! `failed ID ERROR`, `unheld WHY` and `dismissed WHY` (`-` for no reason). `UPDATE_GOLDEN=1`
+//! `question TICKET` (the client's user is asked), `read-only TICKET` (and cannot approve), `input TICKET`
+//! (the same in a result), `failed ID ERROR`, `unheld WHY` and `dismissed WHY` (`-` for no reason). `UPDATE_GOLDEN=1`
 //! rewrites the actions.
 
 use std::fmt::Write;
@@ -12,8 +13,9 @@ use std::path::Path;
 
 use tapegate_core::frame::{EnvelopeSkimmer, Frame};
 use tapegate_core::gate::{
-    Approval, Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, ListFirst, ListMethod, ListStep,
-    OwnRequest, PermitAllGate, Refusal, Verdict,
+    Approval, Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, InputQuestion, ListFirst,
+    ListMethod, ListStep, MessagePlace, OwnRequest, PermitAllGate, Refusal, TaskHandle, UserChoice,
+    UserQuestion, Verdict,
 };
 use tapegate_core::lines::OversizeMessage;
 use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
@@ -32,7 +34,7 @@ fn the_relay_keeps_to_its_playbooks_with_a_gate() {
 }
 
 /// A gate that reacts to words in a message: `deny`, `cut`, `hold` (a minute), `trust` (held for a minute,
-/// then sent on), `list` (the server is asked first, and again if it answers `more`; the call is refused if
+/// then sent on), `task` (if the call is held, it is a task), `list` (the server is asked first, and again if it answers `more`; the call is refused if
 /// that fails). An approved call passes, unless it contains `drift` or `twice`.
 #[derive(Debug, Default)]
 struct KeywordGate {
@@ -45,10 +47,25 @@ struct KeywordGate {
 }
 
 impl KeywordGate {
-    fn hold(&mut self, on_timeout: Option<Refusal>) -> Verdict {
+    fn hold(&mut self, on_timeout: Option<Refusal>, as_task: bool) -> Verdict {
         self.tickets += 1;
         let ticket = HoldId(self.tickets);
-        Verdict::Hold(Box::new(Hold { hold_id: ticket, timeout_ms: 60_000, on_timeout }))
+        let task = as_task.then(|| TaskHandle {
+            task_id: format!("task-{}", ticket.0),
+            request_id: format!("call-{}", ticket.0),
+            ttl_ms: 120_000,
+            keep_ms: 60_000,
+            poll_ms: 1000,
+        });
+        let progress = "waiting for approval".to_owned();
+        Verdict::Hold(Box::new(Hold {
+            hold_id: ticket,
+            timeout_ms: 60_000,
+            on_timeout,
+            progress,
+            replacement: None,
+            task,
+        }))
     }
 
     fn request(&mut self) -> OwnRequest {
@@ -82,7 +99,7 @@ impl Gate for KeywordGate {
             }
             return match has("always") {
                 true => self.list_first(),
-                false if has("hold") && case.approved.is_none() => self.hold(None),
+                false if has("hold") && case.approved.is_none() => self.hold(None, has("task")),
                 false => Verdict::Forward,
             };
         }
@@ -91,7 +108,9 @@ impl Gate for KeywordGate {
             Some(_) if has("drift") => {
                 return Verdict::Refuse(Box::new(refusal(-32011, "policy has changed")));
             }
-            Some(approval) if has("twice") && approval.by == "one" => return self.hold(None),
+            Some(approval) if has("twice") && approval.by == "one" => {
+                return self.hold(None, has("task"));
+            }
             Some(_) => return Verdict::Forward,
             None => {}
         }
@@ -100,9 +119,9 @@ impl Gate for KeywordGate {
         } else if has("deny") {
             Verdict::Refuse(Box::new(refusal(-32014, "denied")))
         } else if has("hold") || has("drift") || has("twice") {
-            self.hold(Some(refusal(-32008, "nobody decided")))
+            self.hold(Some(refusal(-32008, "nobody decided")), has("task"))
         } else if has("trust") {
-            self.hold(None)
+            self.hold(None, has("task"))
         } else if has("cut") {
             Verdict::Rewrite(text.replace("\"cut\"", "\"\"").into_bytes())
         } else {
@@ -129,27 +148,24 @@ impl Gate for KeywordGate {
         self.failed = true;
     }
 
+    fn user_answered(&mut self, _: Timestamp, ticket: HoldId, choice: Option<UserChoice>) {
+        self.heard.push(format!("user answered {}: {choice:?}", ticket.0));
+    }
+
     fn hold_ended(&mut self, _: Timestamp, ticket: HoldId, how: HoldEnd) {
         self.heard.push(format!("ended {} {how:?}", ticket.0));
     }
 
-    fn note_oversize(&mut self, _: Timestamp, _: Lane, from: Side, bytes_total: u64, _: &[u8]) {
-        self.heard.push(format!("oversized {from:?} {bytes_total}"));
+    fn note_oversize(&mut self, place: MessagePlace, bytes_total: u64, _: &[u8]) {
+        self.heard.push(format!("oversized {:?} {bytes_total}", place.from));
     }
 
-    fn note_unsent(&mut self, _: Timestamp, _: Lane, from: Side, _: &Frame<'_>, reason: &str) {
-        self.heard.push(format!("unsent {from:?} {reason}"));
+    fn note_unsent(&mut self, place: MessagePlace, _: &Frame<'_>, reason: &str) {
+        self.heard.push(format!("unsent {:?} {reason}", place.from));
     }
 
-    fn reject_ambiguous(
-        &mut self,
-        _: Timestamp,
-        _: Lane,
-        from: Side,
-        _: &Frame<'_>,
-        reason: &str,
-    ) -> bool {
-        self.heard.push(format!("rejects {from:?} {reason}"));
+    fn reject_ambiguous(&mut self, place: MessagePlace, _: &Frame<'_>, reason: &str) -> bool {
+        self.heard.push(format!("rejects {:?} {reason}", place.from));
         true
     }
 
@@ -232,6 +248,16 @@ fn read<'a>(verb: &str, rest: &'a str, frame: &'a Frame<'a>) -> RelayEvent<'a> {
             let approval = Approval { hold_id: HoldId(ticket(number)), by: by.to_owned() };
             return settled(HoldOutcome::Approved(approval));
         }
+        "question" | "read-only" | "input" => {
+            let question =
+                UserQuestion::new(&format!("q-{}", ticket(rest)), "may it?", verb != "read-only");
+            return settled(match verb {
+                "input" => {
+                    HoldOutcome::AskInResult(Box::new(InputQuestion::new(question, "state".into())))
+                }
+                _ => HoldOutcome::AskUser(Box::new(question)),
+            });
+        }
         "deny" => return settled(HoldOutcome::Refused(refusal(-32007, "a person said no"))),
         "unheld" => return RelayEvent::Unheld { lane: None, reason: rest, keeps_lists: false },
         "failed" => {
@@ -295,6 +321,7 @@ fn show(action: &RelayAction<'_, '_>) -> String {
         RelayAction::HeldAgain { was, hold_id: ticket } => {
             format!("held again {} {}", was.0, ticket.0)
         }
+        RelayAction::Consumed => "consumed".to_owned(),
         RelayAction::Answer { to, message, .. } => {
             format!("answer {} {}", name(to), String::from_utf8_lossy(message.bytes()))
         }

@@ -83,7 +83,9 @@ fn take(relay: &mut Relay, model: &mut PendingModel, ms: u64, step: &RelayStep) 
         }
         RelayAction::Forward { to, message, .. } => sent.push((to, message.bytes().to_vec())),
         RelayAction::Answer { to, message, .. } => sent.push((to, message.bytes().to_vec())),
-        RelayAction::Held { .. } | RelayAction::HeldAgain { .. } => panic!("nothing is held"),
+        RelayAction::Held { .. } | RelayAction::HeldAgain { .. } | RelayAction::Consumed => {
+            panic!("nothing is held")
+        }
     });
     let same: Vec<_> =
         recorded.iter().map(|(from, _, bytes)| (from.other(), bytes.clone())).collect();

@@ -36,7 +36,6 @@ pub struct EventsAnswer {
 /// An event that a shim has sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadedEvent {
-    /// The event.
     pub event: ActivityEvent<'static>,
     /// Its number in the log that it comes from.
     pub shipped_seq: Option<u64>,

@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 /// The id of a message. `1` and `"1"` differ, and so do `1` and `1.0`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum JsonRpcId {
-    /// A string.
     String(String),
     /// A number, spelled as it was sent: it may be a fraction, or exceed every integer type.
     Number(String),

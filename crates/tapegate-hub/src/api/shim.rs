@@ -34,13 +34,11 @@ pub struct HeartbeatRequest {
 /// the same numbers are not also counted from the activity log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<MessageCount>,
     /// Messages that were not well-formed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub framing_errors: Vec<FramingCount>,
-    /// Decisions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionCount>,
 }
@@ -48,12 +46,10 @@ pub struct Counters {
 /// The number of messages of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageCount {
-    /// Their direction.
     pub direction: StreamDirection,
     /// Their method; empty for responses.
     #[serde(default)]
     pub method: String,
-    /// Their number.
     pub count: u64,
 }
 
@@ -62,7 +58,6 @@ pub struct MessageCount {
 pub struct FramingCount {
     /// The fault, such as `malformed_json`.
     pub error_type: String,
-    /// Their number.
     pub count: u64,
 }
 
@@ -71,9 +66,7 @@ pub struct FramingCount {
 pub struct DecisionCount {
     /// The decision, such as `deny` or `WOULD_BLOCK`.
     pub decision: String,
-    /// The profile.
     pub profile: ApiProfile,
-    /// Their number.
     pub count: u64,
 }
 
@@ -137,6 +130,17 @@ pub struct Snapshot {
     /// Whether tapes are recorded.
     #[serde(default = "yes")]
     pub recording: bool,
+    /// The session of an agent that this hub serves, if it serves only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<AgentSession>,
+}
+
+/// A session of an agent under `wrap`. The headers of its tapes name it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentSession {
+    pub id: String,
+    /// The kind of agent, such as `claude-code`.
+    pub agent: String,
 }
 
 /// A message that a hub pushes to shims on `/governance/stream`.
@@ -144,15 +148,11 @@ pub struct Snapshot {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum HubPush {
     /// A new policy is in force; the first push of a stream names the current one.
-    Policy {
-        /// Its version.
-        version: String,
-    },
+    Policy { version: String },
     /// Every shim must shut down.
     Shutdown,
     /// A task is no longer pending.
     Task {
-        /// The task.
         task_id: String,
         /// How it ended.
         status: TaskStatus,

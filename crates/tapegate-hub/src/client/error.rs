@@ -14,12 +14,7 @@ pub enum ClientError {
     Name(String),
     /// The file with the token or the endpoint cannot be read.
     #[error("cannot read `{path}`: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// The connection was refused: no program listens there.
     #[error("no hub is listening at {0}")]
     Refused(String),

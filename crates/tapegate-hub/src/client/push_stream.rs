@@ -16,7 +16,6 @@ const PUSH_BYTES_MAX: usize = 64 * 1024;
 /// A hub sends something every few seconds; one that stays silent for longer is considered gone.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
-/// A stream of pushes.
 #[derive(Debug)]
 pub struct PushStream {
     body: Option<Incoming>,

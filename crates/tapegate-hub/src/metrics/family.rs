@@ -5,7 +5,6 @@ use super::{Histogram, MetricValue};
 /// All series with one name.
 #[derive(Debug)]
 pub struct MetricFamily {
-    /// The name.
     pub name: &'static str,
     /// The help text.
     pub help: &'static str,
@@ -88,7 +87,6 @@ macro_rules! families {
     ($($name:ident = $family:expr;)*) => {
         /// The name of a metric, without its prefix and suffix.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        #[expect(missing_docs, reason = "each family has a help text")]
         pub enum MetricName {
             $($name,)*
         }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::hex;
 use tapegate_core::time::read_rfc3339;
 use tapegate_store::activity::LoggedEvent;
 
@@ -28,8 +29,8 @@ impl TraceContext {
         let (version, trace) = (parts.next()?, parts.next()?);
         let (parent, flags) = (parts.next()?, parts.next()?);
         let more = parts.next().is_some();
-        let (trace, parent) = (hex(trace, 16)?, hex(parent, 8)?);
-        let known = hex(version, 1)? != [0xff] && hex(flags, 1).is_some();
+        let (trace, parent) = (read_bytes(trace, 16)?, read_bytes(parent, 8)?);
+        let known = read_bytes(version, 1)? != [0xff] && read_bytes(flags, 1).is_some();
         let whole = known && (version != "00" || !more);
         let set = |bytes: &[u8]| bytes.iter().any(|byte| *byte != 0);
         (whole && set(&trace) && set(&parent)).then_some(Self { trace, parent })
@@ -124,13 +125,8 @@ fn is_sampled(trace: &[u8], rate: f64) -> bool {
     rate >= 1.0 || (tail as f64) < rate * u64::MAX as f64
 }
 
-fn hex(digits: &str, count: usize) -> Option<Vec<u8>> {
-    let lower = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if !lower || digits.len() != 2 * count {
-        return None;
-    }
-    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).ok();
-    (0..count).map(|place| byte(2 * place)).collect()
+fn read_bytes(digits: &str, count: usize) -> Option<Vec<u8>> {
+    hex::decode(digits).filter(|bytes| bytes.len() == count)
 }
 
 #[cfg(test)]

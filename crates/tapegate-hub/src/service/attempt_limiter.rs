@@ -5,9 +5,10 @@
 
 use std::cell::Cell;
 
+use serde_json::json;
 use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel, GateName};
 use tapegate_core::decision::LoggedDecision;
-use tapegate_core::json::write_str;
+use tapegate_store::activity;
 use tapegate_store::approvals::is_id;
 
 use super::response::ApiRefusal;
@@ -47,8 +48,18 @@ impl DecidingRequest {
     /// The request, if it approves, denies or shuts down the hub.
     pub(super) fn of(route_match: &RouteMatch<'_>, path: &str) -> Option<Self> {
         match route_match {
-            RouteMatch::Route(ApiRoute::Approve | ApiRoute::Deny | ApiRoute::Shutdown, id) => {
-                Some(Self { path: path.to_owned(), id: (*id).to_owned() })
+            RouteMatch::Route(
+                ApiRoute::Answer
+                | ApiRoute::Approve
+                | ApiRoute::Deny
+                | ApiRoute::Link
+                | ApiRoute::RevokeGrant
+                | ApiRoute::Shutdown,
+                id,
+            ) => Some(Self { path: path.to_owned(), id: (*id).to_owned() }),
+            // The name of the channel may be anything, and is not the id of a request.
+            RouteMatch::Route(ApiRoute::ChannelPost, _) => {
+                Some(Self { path: "/approvals/channels/…".to_owned(), id: String::new() })
             }
             _ => None,
         }
@@ -70,15 +81,13 @@ impl Hub {
             true => format!("POST {path}"),
             false => format!("POST {}", path.replace(id.as_str(), "…")),
         };
-        let mut extra = b"\"event\":\"refused\",\"command\":".to_vec();
-        write_str(&mut extra, &command);
         let reason = format!("refused `{command}`: {}", refusal.message());
         let event = ActivityEvent {
             governance_decision: Some(LoggedDecision::Refused),
             gate: Some(GateName::Approval),
             policy_reason: Some(reason.into()),
             approval_id: is_known.then(|| id.as_str().into()),
-            extra: String::from_utf8_lossy(&extra).into_owned().into(),
+            extra: activity::extra(&json!({ "event": "refused", "command": command })),
             ..journal::event(
                 now_us,
                 EventLevel::Error,

@@ -13,6 +13,7 @@ use super::attempt_limiter::DecidingRequest;
 use super::push_body::parameter;
 use super::response::{self, ApiBody, ApiRefusal, json};
 use super::route::{self, ApiRoute, RouteMatch};
+use super::tasks::WaitEnd;
 use super::{Hub, OPENAPI, body};
 use crate::api::{GovernanceEvaluateRequest, ShutdownResponse, Snapshot};
 use crate::metrics::MetricName;
@@ -43,7 +44,10 @@ impl Hub {
         };
         let query = head.uri.query().unwrap_or_default();
         let trace = head.headers.get("traceparent").and_then(|value| value.to_str().ok());
-        let within = (&self.bodies, self.options.limits.body_patience);
+        // Callers without a token must not use up the memory for the bodies of shims.
+        let budget =
+            if route == ApiRoute::ChannelPost { &self.channel_bodies } else { &self.bodies };
+        let within = (budget, self.options.limits.body_patience);
         let done = match body::read(route, &head.headers, body, within).await {
             Ok(body) => {
                 let headers = &head.headers;
@@ -82,13 +86,25 @@ impl Hub {
             }
             ApiRoute::Revalidate => Ok(json(&self.revalidate(id, &parse(body)?)?)),
             ApiRoute::Cancel => {
-                let abandoned = parameter(query, "abandoned") == Some("true");
-                Ok(json(&self.cancel(id, abandoned)?))
+                let is_set = |name: &str| parameter(query, name) == Some("true");
+                let end = match (is_set("abandoned"), is_set("timed_out")) {
+                    (true, _) => WaitEnd::Abandoned,
+                    (false, true) => WaitEnd::TimedOut,
+                    (false, false) => WaitEnd::Withdrawn,
+                };
+                Ok(json(&self.cancel(id, end)?))
             }
+            ApiRoute::Answer => Ok(json(&self.settle_as_user(id, &parse(body)?)?)),
             ApiRoute::Events => Ok(json(&self.events(parse(body)?)?)),
             ApiRoute::Approvals => Ok(json(&self.pending_approvals()?)),
-            ApiRoute::Approve => Ok(json(&self.settle(id, true, parse(body)?)?)),
+            ApiRoute::Approval => Ok(json(&self.approval(id)?)),
+            ApiRoute::Grants => Ok(json(&self.grants()?)),
+            ApiRoute::RevokeGrant => Ok(json(&self.revoke_grant(id, &parse(body)?)?)),
+            ApiRoute::Approve => Ok(json(&self.approve(id, parse(body)?)?)),
             ApiRoute::Deny => Ok(json(&self.settle(id, false, parse(body)?)?)),
+            ApiRoute::Channels => Ok(json(&self.channel_states(id)?)),
+            ApiRoute::Link => Ok(json(&self.settle_by_link(id)?)),
+            ApiRoute::ChannelPost => self.settle_by_post(id, headers, body),
             ApiRoute::Metrics => Ok(self.metrics_text()),
             ApiRoute::OpenApi => {
                 Ok(response::text_reply("application/json", OPENAPI.as_bytes().to_vec()))
@@ -98,7 +114,8 @@ impl Hub {
                 let folder = self.options.state_folder.to_string_lossy().into_owned();
                 let snapshot = self.active_policy().snapshot(folder, &self.options.own_files);
                 let log_id = Some(self.shipped.borrow().id().to_owned());
-                Ok(json(&Snapshot { log_id, ..snapshot }))
+                let session = self.options.session.clone();
+                Ok(json(&Snapshot { log_id, session, ..snapshot }))
             }
             ApiRoute::Stream => Ok(self.stream(query)),
             ApiRoute::Shutdown => {
@@ -118,8 +135,8 @@ impl Hub {
         headers: &HeaderMap,
     ) -> Result<(), ApiRefusal> {
         match (route_match, self.caller(headers)) {
-            // `/healthz` carries the proof that a shim asks for before it sends its token.
-            (RouteMatch::Route(ApiRoute::Healthz, _), _) | (_, Some(TokenRole::Approver)) => Ok(()),
+            (RouteMatch::Route(route, _), _) if route.needs_no_token() => Ok(()),
+            (_, Some(TokenRole::Approver)) => Ok(()),
             // Also for paths that do not exist, so that only token holders can tell them apart.
             (_, None) => Err(ApiRefusal::unauthorized()),
             (RouteMatch::Route(route, _), Some(TokenRole::Shim)) if route.is_for_approvers() => {

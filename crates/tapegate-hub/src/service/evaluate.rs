@@ -1,18 +1,19 @@
 //! Decides about messages on behalf of shims and other clients.
 
 use http::StatusCode;
+use serde_json::json;
 use tapegate_core::activity::{ActivityEvent, ActivityKind};
 use tapegate_core::decision::LoggedDecision;
-use tapegate_core::json::write_str;
 use tapegate_policy::decide::{ApprovalScope, DecisionOutcome, PolicyPrincipal};
 use tapegate_policy::model::Profile;
+use tapegate_store::activity;
 use tapegate_store::approvals::ApprovalRecord;
 
 use super::Hub;
 use super::evaluation_context::{EvaluationContext, deny_error};
 use super::evaluation_query::{DecidedCall, EvaluationAnswer};
 use super::response::ApiRefusal;
-use super::tasks::{OpenedTask, TaskRequest, hash_of};
+use super::tasks::{OpenedTask, TaskRequest, WaitEnd, hash_of};
 use crate::api::{GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse};
 use crate::hub_policy::HubPolicy;
 use crate::metrics::MetricName;
@@ -131,8 +132,10 @@ impl Hub {
             (_, named) => named.unwrap_or_default(),
         };
         let shown = self.journal.masked(&decided.name);
+        let reason = self.journal.masked(&decided.decision.reason);
         let task_request = TaskRequest {
             shown: &shown,
+            reason: &reason,
             governed: case.governed,
             request: case.request,
             principal: &case.principal.name,
@@ -145,10 +148,8 @@ impl Hub {
             Ok(OpenedTask::Task { id, timeout_ms, forward_on_timeout, poll_interval_ms }) => {
                 self.metrics.borrow_mut().count(MetricName::TasksCreated, &["approval"]);
                 (event.kind, event.approval_id) = (ActivityKind::Approval, Some(id.clone().into()));
-                let mut extra = b"\"workflow\":".to_vec();
-                write_str(&mut extra, &workflow);
-                extra.extend_from_slice(format!(",\"timeout_ms\":{timeout_ms}").as_bytes());
-                event.extra = String::from_utf8_lossy(&extra).into_owned().into();
+                let members = json!({ "workflow": workflow, "timeout_ms": timeout_ms });
+                event.extra = activity::extra(&members);
                 answer.task_id = Some(id);
                 answer.timeout_ms = Some(timeout_ms);
                 answer.forward_on_timeout = forward_on_timeout;
@@ -186,7 +187,7 @@ impl Hub {
         if case.profile == Profile::Production {
             if let Some(id) = answer.task_id.take() {
                 // Approvers need not decide about a call that is refused.
-                self.cancel(&id, false).ok();
+                self.cancel(&id, WaitEnd::Withdrawn).ok();
             }
             let subject = case.subject(&EvaluationAnswer::Passes);
             answer.decision = GovernanceDecision::Deny;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde_json::json;
 use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel};
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::gate;
@@ -11,6 +12,7 @@ use tapegate_policy::inspect::MessageFault;
 use tapegate_policy::model::Profile;
 use tapegate_policy::refuse::RefusalSubject;
 use tapegate_policy::trace::is_traceparent;
+use tapegate_store::activity;
 
 use super::evaluation_query::{DecidedCall, EvaluationAnswer, EvaluationQuery, EvaluationResult};
 use super::journal;
@@ -117,8 +119,8 @@ impl EvaluationContext<'_> {
         event.policy_reason = answer.reason.clone().map(Cow::Owned);
         event.forwarded = Some(answer.decision == GovernanceDecision::Forward);
         if !answered.anomalies.is_empty() {
-            let labels = answered.anomalies.iter().map(|fault| format!("\"{}\"", fault.label()));
-            event.extra = format!("\"faults\":[{}]", labels.collect::<Vec<_>>().join(",")).into();
+            let labels: Vec<_> = answered.anomalies.iter().map(|fault| fault.label()).collect();
+            event.extra = activity::extra(&json!({ "faults": labels }));
         }
         let odd = answer.would.is_some() || !answered.anomalies.is_empty();
         if event.forwarded == Some(false) || odd {
@@ -135,7 +137,7 @@ impl EvaluationContext<'_> {
         answer.gate = Some(GateName::Framing.as_str().to_owned());
         answer.reason = Some(fault.message().to_owned());
         (event.kind, event.gate) = (ActivityKind::Framing, Some(GateName::Framing));
-        event.extra = format!("\"faults\":[\"{}\"]", fault.label()).into();
+        event.extra = activity::extra(&json!({ "faults": [fault.label()] }));
         if self.profile == Profile::Development {
             answer.would = Some(fault.production_outcome().as_str().to_owned());
             event.governance_decision = Some(fault.production_outcome());

@@ -2,8 +2,7 @@
 //!
 //! The message is rebuilt from the request and judged by the same code as in a shim.
 
-use tapegate_core::frame::Frame;
-use tapegate_core::json::write_str;
+use tapegate_core::frame::{Frame, notification_text, request_text};
 use tapegate_core::side::Side;
 use tapegate_policy::decide::{Decision, PolicyPrincipal};
 use tapegate_policy::gated_requests::OfferKind;
@@ -106,20 +105,13 @@ fn answer_from_judgement(judgement: &Judgement<'_>) -> EvaluationAnswer {
 
 /// Rebuilds the message from the request.
 fn message(request: &GovernanceEvaluateRequest) -> Vec<u8> {
-    let mut out = br#"{"jsonrpc":"2.0""#.to_vec();
-    if request.message_type == MessageType::Request {
-        // The id is optional, and no decision depends on it.
-        let id = request.id.as_ref().map_or_else(|| "0".to_owned(), JsonRpcId::to_json);
-        out.extend_from_slice(format!(",\"id\":{id}").as_bytes());
+    let params = request.params.as_ref().map(|params| params.get().as_bytes());
+    if request.message_type != MessageType::Request {
+        return notification_text(&request.method, params);
     }
-    out.extend_from_slice(b",\"method\":");
-    write_str(&mut out, &request.method);
-    if let Some(params) = &request.params {
-        out.extend_from_slice(b",\"params\":");
-        out.extend_from_slice(params.get().as_bytes());
-    }
-    out.push(b'}');
-    out
+    // The id is optional, and no decision depends on it.
+    let id = request.id.as_ref().map_or_else(|| "0".to_owned(), JsonRpcId::to_json);
+    request_text(id.as_bytes(), &request.method, params)
 }
 
 #[cfg(test)]

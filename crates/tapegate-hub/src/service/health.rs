@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::Hub;
 use super::auth::single_header;
+use super::channel_set::ChannelHealth;
 use super::response::{ApiBody, json, text_reply};
 use crate::metrics::MetricName;
 use crate::proof::{self, CHALLENGE, Challenge, PROOF};
@@ -34,6 +35,9 @@ struct Readiness {
     log_fault: Option<String>,
     active_servers: usize,
     pending_approvals: usize,
+    /// The channels of the policy; one with a fault does not keep the hub from being ready.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    channels: Vec<ChannelHealth>,
 }
 
 impl Hub {
@@ -80,6 +84,7 @@ impl Hub {
             log_fault,
             active_servers,
             pending_approvals: self.tasks.pending_count(),
+            channels: self.channels.health(),
         });
         if status != "ready" {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
 use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent, EventLevel};
+use tapegate_core::json::JsonObject;
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_policy::redact::{RedactionKey, Redactor};
 use tapegate_store::activity::{ActivityError, ActivityLog, ActivityLogOptions, EXTRA_BYTES_MAX};
@@ -92,7 +93,10 @@ impl HubJournal {
                     format!("{extra},{members}")
                 }
                 // The members are required, so the rest is left out.
-                extra => format!("\"extra_bytes\":{},{members}", extra.len()),
+                extra => {
+                    let length = JsonObject::new().number("extra_bytes", extra.len() as u64);
+                    format!("{},{members}", length.into_bare_members())
+                }
             };
             log.append(&ActivityEvent { extra: extra.into(), ..masked });
         }

@@ -98,6 +98,7 @@ impl Hub {
         let lines = self.follow.borrow_mut().lines();
         let exporter = self.exporter.borrow().clone();
         for line in &lines {
+            self.tally.borrow_mut().note_line(line);
             self.count_line(line);
             if let Some(exporter) = &exporter {
                 exporter.add_line(line);

@@ -53,7 +53,7 @@ impl Hub {
             first.push(HubPush::Shutdown);
         }
         let first: Vec<u8> = first.iter().flat_map(|push| event(push).to_vec()).collect();
-        self.shims.borrow_mut().set_listening(&key, true, false);
+        self.shims.borrow_mut().set_listening(self.clock.now(), &key, (true, false));
         let next: NextPush = Box::pin(async move { (Some(Bytes::from(first)), receiver) });
         let stream = PushBody { hub: Rc::clone(self), key, next: Some(next) };
         let mut response = Response::new(ApiBody::stream(stream));
@@ -76,7 +76,8 @@ impl PieceStream<Bytes> for PushBody {
 impl Drop for PushBody {
     fn drop(&mut self) {
         // hyper drops the body when the connection ends, however it ends.
-        self.hub.shims.borrow_mut().set_listening(&self.key, false, self.hub.is_stopping());
+        let change = (false, self.hub.is_stopping());
+        self.hub.shims.borrow_mut().set_listening(self.hub.clock.now(), &self.key, change);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use http::Method;
 
-/// A route of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApiRoute {
     /// Asks for a decision.
@@ -15,14 +14,27 @@ pub enum ApiRoute {
     Revalidate,
     /// Withdraws a task.
     Cancel,
+    /// Decides as the user of a client has answered in it.
+    Answer,
     /// Writes events to the activity log.
     Events,
     /// Lists the pending approval requests.
     Approvals,
+    /// Returns a request and its state.
+    Approval,
+    /// Lists the grants.
+    Grants,
+    RevokeGrant,
     /// Approves a request.
     Approve,
     /// Denies a request.
     Deny,
+    /// Returns how the channels of a request's workflow stand to it.
+    Channels,
+    /// Decides as a one-time link says.
+    Link,
+    /// Takes a signed request from the server of a channel.
+    ChannelPost,
     /// Returns the metrics.
     Metrics,
     /// Returns the API description.
@@ -46,13 +58,22 @@ pub const ROUTES: &[(&str, &str, ApiRoute)] = &[
     ("GET", "/governance/task/{id}", ApiRoute::Task),
     ("POST", "/governance/task/{id}/revalidate", ApiRoute::Revalidate),
     ("POST", "/governance/task/{id}/cancel", ApiRoute::Cancel),
+    ("POST", "/governance/task/{id}/answer", ApiRoute::Answer),
     ("POST", "/governance/events", ApiRoute::Events),
     ("GET", "/governance/snapshot", ApiRoute::Snapshot),
     ("GET", "/governance/stream", ApiRoute::Stream),
     ("POST", "/governance/shutdown", ApiRoute::Shutdown),
     ("GET", "/approvals", ApiRoute::Approvals),
+    // Before those with an id in the middle, since a channel may be called `approve`.
+    ("POST", "/approvals/channels/{id}", ApiRoute::ChannelPost),
+    // Before the one with an id in its place, which no request has.
+    ("GET", "/approvals/grants", ApiRoute::Grants),
+    ("POST", "/approvals/grants/{id}/revoke", ApiRoute::RevokeGrant),
+    ("GET", "/approvals/{id}", ApiRoute::Approval),
     ("POST", "/approvals/{id}/approve", ApiRoute::Approve),
     ("POST", "/approvals/{id}/deny", ApiRoute::Deny),
+    ("GET", "/approvals/{id}/channels", ApiRoute::Channels),
+    ("POST", "/approvals/links/{id}", ApiRoute::Link),
     ("GET", "/metrics", ApiRoute::Metrics),
     ("GET", "/openapi.json", ApiRoute::OpenApi),
     ("GET", "/healthz", ApiRoute::Healthz),
@@ -95,7 +116,17 @@ fn match_path<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
 impl ApiRoute {
     /// Whether the shims' token is not enough, since an agent may be able to read it.
     pub(super) fn is_for_approvers(self) -> bool {
-        matches!(self, Self::Approvals | Self::Approve | Self::Deny | Self::Shutdown)
+        matches!(
+            self,
+            Self::Approval
+                | Self::Approvals
+                | Self::Approve
+                | Self::Channels
+                | Self::Deny
+                | Self::Grants
+                | Self::RevokeGrant
+                | Self::Shutdown
+        )
     }
 
     /// Whether the body may be missing though the method is POST.
@@ -103,9 +134,16 @@ impl ApiRoute {
         matches!(self, Self::Shutdown | Self::Cancel)
     }
 
-    /// Whether the route reads a body.
+    /// Whether the path or the body proves what the caller may do, or nothing needs to be proven.
+    pub(super) fn needs_no_token(self) -> bool {
+        // `/healthz` carries the proof that a shim asks for before it sends its token.
+        matches!(self, Self::Healthz | Self::Link | Self::ChannelPost)
+    }
+
+    /// Whether the route reads a body. A link does not: its caller is not authenticated.
     pub(super) fn has_body(self) -> bool {
-        ROUTES.iter().any(|(method, _, route)| *route == self && *method == "POST")
+        self != Self::Link
+            && ROUTES.iter().any(|(method, _, route)| *route == self && *method == "POST")
     }
 }
 
@@ -123,6 +161,14 @@ mod tests {
                 (None, None),
                 "{path}"
             );
+        }
+    }
+
+    #[test]
+    fn a_channel_may_have_the_name_of_a_ruling() {
+        for name in ["approve", "deny", "ops"] {
+            let path = format!("/approvals/channels/{name}");
+            assert_eq!(find(&Method::POST, &path), RouteMatch::Route(ApiRoute::ChannelPost, name));
         }
     }
 

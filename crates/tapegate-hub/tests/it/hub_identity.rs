@@ -187,7 +187,7 @@ fn shims_neither_decide_nor_end_the_hub_and_approvers_do() {
         || policy(ASKS),
         |running| async move {
             let (shim, approver) = (&running.client, &running.approver);
-            let by = SettleRequest { by: "ann".to_owned(), reason: None };
+            let by = SettleRequest { by: "ann".to_owned(), ..SettleRequest::default() };
             let id = shim.evaluate(&call("pay")).await.unwrap().task_id.unwrap();
             let refused = [
                 shim.approve(&id, &by).await.unwrap_err(),

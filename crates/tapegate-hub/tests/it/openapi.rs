@@ -15,10 +15,14 @@ schema: 1
 governance:
   defaults: { action: forward }
   rules:
-    - { match: pay, action: approve }
+    - { match: pay, action: approve, approval: default }
     - { match: rm, action: deny }
 approval:
-  default: { timeout: 10m, on_timeout: approve }
+  default: { timeout: 10m, on_timeout: approve, channels: [hook], in_agent: [cc], escalate: { after: 5m, to: late } }
+  late: {}
+channels:
+  # Its secret is missing, so it has a fault.
+  hook: { type: webhook, url: "http://127.0.0.1:1/", secret_env: NO_SUCH_SECRET_OF_A_HOOK }
 "#;
 
 fn loaded() -> HubPolicyLoad {
@@ -166,6 +170,11 @@ fn every_answer_is_as_it_is_described_and_every_field_that_is_described_is_answe
             "TaskAnswer",
             "ApprovalsAnswer",
             "ApprovalItem",
+            "ApprovalAnswer",
+            "GrantsAnswer",
+            "GrantItem",
+            "ChannelsAnswer",
+            "ChannelState",
             "EventsAnswer",
             "ShutdownResponse",
             "Health",
@@ -233,22 +242,74 @@ async fn evaluate(held: &mut ApiDescription, hub: &HubFixture) {
     held.ask(hub, "POST", path, json!({})).await;
 }
 
+/// Approves a request, and grants that the same call passes again; the grant is then revoked.
+async fn approve_with_grant(held: &mut ApiDescription, hub: &HubFixture, id: &str) {
+    let grant = json!({"for_s": 60, "session": false, "under": {}, "matching": {}});
+    let grant = held.full("GrantRequest", grant);
+    let who = held.full("SettleRequest", json!({"by": "ann", "reason": "fine", "grant": grant}));
+    let path = format!("/approvals/{id}/approve");
+    let wrong = json!({"by": "ann", "grant": {"for_s": 0}});
+    assert_eq!(held.ask(hub, "POST", &path, wrong).await["error"]["code"], "bad_request");
+    let unfit = json!({"by": "ann", "grant": {"for_s": 9, "under": {"path": "/srv"}}});
+    assert_eq!(held.ask(hub, "POST", &path, unfit).await["error"]["code"], "conflict");
+    let approved = held.ask(hub, "POST", &path, who).await;
+    assert_eq!(approved["status"], "approved", "{approved}");
+    let channels = held.ask(hub, "GET", &format!("/approvals/{id}/channels"), Value::Null).await;
+    assert_eq!((&channels["answered_by"], &channels["known"]), (&json!("api"), &json!(true)));
+    let shown = held.ask(hub, "GET", &format!("/approvals/{id}"), Value::Null).await;
+    assert_eq!((&shown["task"]["status"], &shown["used"]), (&json!("approved"), &json!(false)));
+    held.ask(hub, "GET", "/approvals/nobody", Value::Null).await;
+    let grants = held.ask(hub, "GET", "/approvals/grants", Value::Null).await;
+    assert_eq!(
+        (&grants["grants"][0]["id"], &grants["grants"][0]["state"]),
+        (&approved["grant_id"], &json!("active"))
+    );
+    let path = format!("/approvals/grants/{}/revoke", approved["grant_id"].as_str().unwrap());
+    let by = json!({"by": "bob"});
+    assert_eq!(held.ask(hub, "POST", &path, by.clone()).await["state"], "revoked");
+    assert_eq!(held.ask(hub, "POST", &path, by.clone()).await["error"]["code"], "conflict");
+    held.ask(hub, "POST", &path, json!({"by": " "})).await;
+    held.ask(hub, "POST", "/approvals/grants/gr_x/revoke", by).await;
+}
+
 async fn tasks(held: &mut ApiDescription, hub: &HubFixture) {
     let id = held.ask(hub, "POST", "/governance/evaluate", call("pay")).await;
     assert_eq!(id["forward_on_timeout"], true);
     let id = id["task_id"].as_str().unwrap().to_owned();
     let at = |end: &str| format!("/governance/task/{id}{end}");
     held.ask(hub, "GET", "/approvals", Value::Null).await;
+    let channels = format!("/approvals/{id}/channels");
+    let told = held.ask(hub, "GET", &channels, Value::Null).await;
+    assert_eq!(told["channels"][0]["state"], "failed");
+    held.ask(hub, "GET", "/approvals/nobody/channels", Value::Null).await;
+    let refused = held.ask(hub, "POST", "/approvals/links/ap_x.approve.hook.0", Value::Null).await;
+    assert_eq!(refused["error"]["code"], "forbidden");
     held.ask(hub, "GET", &at(""), Value::Null).await;
     held.ask(hub, "GET", &at("?wait_ms=x"), Value::Null).await;
     held.ask(hub, "POST", &at("/revalidate"), call("pay")).await;
-    let who = held.full("SettleRequest", json!({"by": "ann", "reason": "fine"}));
+    let who = json!({"by": "ann", "reason": "fine"});
     let path = format!("/approvals/{id}/approve");
-    assert_eq!(held.ask(hub, "POST", &path, who.clone()).await["status"], "approved");
+    approve_with_grant(held, hub, &id).await;
     held.ask(hub, "GET", &at(""), Value::Null).await;
     assert_eq!(held.ask(hub, "POST", &path, who.clone()).await["error"]["code"], "conflict");
     let valid = held.ask(hub, "POST", &at("/revalidate"), call("pay")).await;
     assert_eq!(valid["decision"], "forward");
+    let next = held.ask(hub, "POST", "/governance/evaluate", call("pay")).await;
+    let next = next["task_id"].as_str().unwrap();
+    let path = format!("/governance/task/{next}/answer");
+    let other = held.full("AnswerRequest", json!({"approve": true, "client": "other"}));
+    assert_eq!(held.ask(hub, "POST", &path, other).await["error"]["code"], "forbidden");
+    let user = json!({"approve": false, "client": "cc"});
+    assert_eq!(held.ask(hub, "POST", &path, user.clone()).await["decided_by"], "user of cc");
+    assert_eq!(held.ask(hub, "POST", &path, user).await["error"]["code"], "conflict");
+    held.ask(hub, "POST", &path, json!({})).await;
+    held.ask(
+        hub,
+        "POST",
+        "/governance/task/nobody/answer",
+        json!({"approve": true, "client": "cc"}),
+    )
+    .await;
     let next = held.ask(hub, "POST", "/governance/evaluate", call("pay")).await;
     let next = next["task_id"].as_str().unwrap();
     held.ask(hub, "POST", &format!("/approvals/{next}/deny"), who).await;

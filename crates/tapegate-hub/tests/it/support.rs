@@ -9,7 +9,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapegate_hub::api::{ApiProfile, GovernanceEvaluateRequest, MessageType, StreamDirection};
+use tapegate_hub::api::{
+    AgentSession, ApiProfile, GovernanceEvaluateRequest, MessageType, StreamDirection,
+};
 use tapegate_hub::client::HubClient;
 use tapegate_hub::hub_lock::{HubLock, NamedTokenFiles, approver_token_file, token_file};
 use tapegate_hub::hub_policy::{HubPolicyLoad, PolicyBundle};
@@ -129,6 +131,7 @@ pub(crate) async fn start(
             heard.borrow_mut().push((level, message.to_owned()))
         }),
         limits,
+        session: Some(AgentSession { id: "s".into(), agent: "claude-code".into() }),
     });
     let running = HubFixture {
         hub: hub.unwrap(),

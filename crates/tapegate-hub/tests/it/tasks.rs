@@ -31,7 +31,7 @@ fn loaded() -> HubPolicyLoad {
 }
 
 fn by(name: &str) -> SettleRequest {
-    SettleRequest { by: name.to_owned(), reason: None }
+    SettleRequest { by: name.to_owned(), ..SettleRequest::default() }
 }
 
 #[test]
@@ -70,6 +70,21 @@ fn a_call_waits_is_approved_and_may_be_sent_once() {
         assert!(again.to_string().contains("has already been used"), "{again}");
         let late = running.approver.deny(&id, &by("bob")).await.unwrap_err();
         assert!(matches!(late, ClientError::Status { status: 409, .. }), "{late}");
+    });
+}
+
+#[test]
+fn the_reason_of_a_request_is_masked() {
+    let more = "pins: { on_drift: approve, approval: ops }\nredaction: { enabled: true }\n";
+    let load = move || policy(&format!("{POLICY}{more}"));
+    with_hub(load, |running| async move {
+        let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+        let mut asked = call("pay");
+        asked.drift = Some(format!("its description now has {secret}"));
+        let answer = running.client.evaluate(&asked).await.unwrap();
+        assert_eq!(answer.decision, GovernanceDecision::PendingApproval);
+        let list = raw(&running.address, request(&running, "GET", "/approvals", "")).await;
+        assert!(list.contains("description") && !list.contains(secret), "{list}");
     });
 }
 

@@ -13,7 +13,6 @@ pub struct FindingLocation {
     pub seq: Option<u64>,
 }
 
-/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FindingKind {
     /// A call that is refused.
@@ -37,11 +36,9 @@ pub enum FindingKind {
 /// A finding, without count and positions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FindingDetail {
-    /// Its kind.
     pub kind: FindingKind,
     /// Its word in logs.
     pub word: &'static str,
-    /// The method.
     pub method: String,
     /// The name of the tool or prompt, or the URI.
     pub name: String,
@@ -56,7 +53,6 @@ pub struct FindingDetail {
 /// Identical findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindingGroup {
-    /// The finding.
     pub finding_detail: FindingDetail,
     /// How often it occurred.
     pub count: u64,
@@ -78,7 +74,6 @@ pub struct PolicyOutcome {
 /// Messages that two policies treat differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyChange {
-    /// The method.
     pub method: String,
     /// The name of the tool or prompt, or the URI.
     pub name: String,

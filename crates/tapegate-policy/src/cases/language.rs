@@ -52,7 +52,6 @@ pub static SUITE: Table = Table {
     ],
 };
 
-/// A case.
 pub static CASE: Table = Table {
     name: "case",
     about: "A call and its expected outcome.",

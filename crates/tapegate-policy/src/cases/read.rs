@@ -10,7 +10,6 @@ use super::{CaseExpectation, CaseInput, CaseOutcome, TestCase, TestSuite};
 use crate::decide::{GateName, PolicyPrincipal};
 use crate::model::Profile;
 
-/// The defaults of a case.
 #[derive(Clone)]
 struct CaseDefaults {
     server: String,

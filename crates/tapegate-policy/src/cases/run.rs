@@ -9,7 +9,6 @@ use crate::inspect::TransportKind;
 use crate::judge::{Judgement, MessageArrival, PolicyJudge, SessionState};
 use crate::model::Policy;
 
-/// The result of a case.
 #[derive(Debug)]
 pub struct CaseResult {
     /// The outcome of the call.

@@ -22,7 +22,11 @@ pub(super) fn require_approval_for_drift(
     };
     if let Some(rule_workflow) = asked_by_rule {
         if policy.pins.workflow.as_deref() == Some(rule_workflow) {
-            let reason = format!("{}; {drift}", decision.reason).into();
+            // A hub decides again about what a shim tells it, which has the reason of the rule already.
+            let reason = match drift.starts_with(&*decision.reason) {
+                true => drift.to_owned().into(),
+                false => format!("{}; {drift}", decision.reason).into(),
+            };
             return Decision { drift: true, reason, ..decision };
         }
         // A call is held once, and the approvers of one workflow cannot answer for the other.

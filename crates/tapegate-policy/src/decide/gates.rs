@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::cedar::evaluate_cedar;
+use super::commands::decide_commands;
 use super::drift::{drift_action_text, require_approval_for_drift};
 use super::name_reading::{NameReading, NamedCall};
 use super::readings::stricter_of;
@@ -55,9 +56,15 @@ pub(super) fn decide_call(
     }
     let range = (RuleScope::Gated, Some(&policy.default));
     // With a default there is always a decision.
-    let decision = decide_by_rules(policy, range, call, facts, steps).unwrap_or_else(|| {
-        new_decision(DecisionOutcome::Deny, GateName::Governance, "no rule matches".into())
-    });
+    let mut decide = |call: &NamedCall<'_>, steps: &mut _| {
+        decide_by_rules(policy, range, call, facts, steps).unwrap_or_else(|| {
+            new_decision(DecisionOutcome::Deny, GateName::Governance, "no rule matches".into())
+        })
+    };
+    let decision = match decide_commands(policy, call, steps, &mut decide) {
+        Some(decision) => decision,
+        None => decide(call, steps),
+    };
     match drifted {
         Some(drift) if policy.pins.on_drift == OnDrift::Approve => {
             require_approval_for_drift(policy, decision, drift, steps)
@@ -91,8 +98,11 @@ fn decide_by_rules(
         // outcome.
         let (hit, looked) = rule(policy, call, drifted, RuleRange { from, scope }, steps);
         let (mut decision, next) = match (&hit, default) {
-            (Some(RuleHit { rule, index, possible, unknown }), _) => {
-                let mut decision = apply_action(policy, &rule.act, Some(rule), call, facts, steps);
+            (Some(RuleHit { rule, index, possible, uncertain, unknown }), _) => {
+                let mut decision = match uncertain {
+                    true => ask_about_command(policy, rule, steps),
+                    false => apply_action(policy, &rule.act, Some(rule), call, facts, steps),
+                };
                 if let Some(hint) = unknown {
                     // The rule's reason alone would suggest that the hint is known.
                     let pin_status = if drifted { "differs from its pin" } else { "is not pinned" };
@@ -275,6 +285,19 @@ pub(super) fn hold(
         GateName::Approval,
         reason,
     )
+}
+
+/// Asks a person about a command to which a rule that denies may apply.
+fn ask_about_command(
+    policy: &Policy,
+    rule: &PolicyRule,
+    steps: &mut impl StepRecorder,
+) -> Decision {
+    let reason = format!(
+        "rule `{}` may apply, since a part of the command is only known when it runs",
+        rule.name
+    );
+    hold(policy, policy.default_workflow(), reason.into(), steps)
 }
 
 pub(super) fn new_decision(strict: DecisionOutcome, gate: GateName, reason: Arc<str>) -> Decision {

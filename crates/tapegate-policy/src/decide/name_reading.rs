@@ -3,6 +3,7 @@
 use std::ops::Deref;
 
 use super::PolicyCall;
+use crate::command_rules::CommandSubject;
 use crate::glob::Glob;
 use crate::uri::other_host_form;
 
@@ -50,10 +51,21 @@ impl<'a> NameReading<'a> {
     pub(crate) fn may_match(&self, glob: &Glob) -> bool {
         glob.matches_decoded(self.read)
             || self.shortened.iter().flatten().any(|short| glob.matches_decoded(short))
+            || self.other_style().is_some_and(|other| glob.matches_decoded(&other))
             || self.other_form().is_some_and(|other| {
                 let mut short = shortened_forms_of(&other).into_iter().flatten();
                 glob.matches_decoded(&other) || short.any(|short| glob.matches_decoded(short))
             })
+    }
+
+    /// The other name of a tool of `tapegate bash`, which answers to both.
+    fn other_style(&self) -> Option<String> {
+        let rest = self.read.strip_prefix("bash_recorder").filter(|_| !self.is_uri)?;
+        match rest.split_at_checked(1)? {
+            (".", tool) => Some(format!("bash_recorder_{tool}")),
+            ("_", tool) => Some(format!("bash_recorder.{tool}")),
+            _ => None,
+        }
     }
 
     /// The same URI with its host in the other form, Unicode or Punycode.
@@ -81,18 +93,26 @@ pub(super) struct NamedCall<'a> {
     call: PolicyCall<'a>,
     /// The reading of its name.
     pub(super) as_read: NameReading<'a>,
+    /// The command of the call that is decided about, if it has any.
+    pub(super) command: Option<&'a CommandSubject>,
 }
 
 impl<'a> NamedCall<'a> {
     /// The call with its name as written.
     pub(super) fn as_written(call: &PolicyCall<'a>, is_uri: bool) -> Self {
-        Self { call: call.clone(), as_read: NameReading::new(call.name, call.name, is_uri) }
+        let as_read = NameReading::new(call.name, call.name, is_uri);
+        Self { call: call.clone(), as_read, command: None }
+    }
+
+    /// The same call, as far as it runs this command.
+    pub(super) fn about(&self, command: &'a CommandSubject) -> Self {
+        Self { command: Some(command), ..self.clone() }
     }
 
     /// The call with this reading of its name.
     pub(super) fn read(call: &PolicyCall<'a>, reading: &'a str, is_uri: bool) -> Self {
         let as_read = NameReading::new(reading, call.name, is_uri);
-        Self { call: PolicyCall { name: reading, ..call.clone() }, as_read }
+        Self { call: PolicyCall { name: reading, ..call.clone() }, as_read, command: None }
     }
 }
 

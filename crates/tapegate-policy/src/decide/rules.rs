@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::name_reading::NamedCall;
 use super::steps::StepRecorder;
+use crate::command_rules::{CommandTest, MatchCertainty};
 use crate::gated_requests::GatedMethod;
 use crate::glob::Glob;
 use crate::methods::fold;
@@ -21,6 +22,9 @@ pub(super) struct RuleHit<'p> {
     pub(super) index: usize,
     /// Whether it applies only under one possible reading of the call.
     pub(super) possible: bool,
+    /// Whether it depends on parts of a command that are only known when it runs, so that a person
+    /// is asked in place of a denial.
+    pub(super) uncertain: bool,
     /// The hint that it tests and that is unknown, if it stops the call because of that.
     pub(super) unknown: Option<&'static str>,
 }
@@ -66,30 +70,43 @@ pub(super) fn rule<'p>(
             // Whether the search must go on below this rule: it applies to one reading, and another
             // reading may meet a stricter rule. A forward matches only exactly, and nothing is
             // stricter than a denial.
+            let uncertain = rule.act == RuleAction::Deny && !subject.commands_match(rule);
             let possible = match rule.act {
-                RuleAction::Forward | RuleAction::Deny => false,
+                RuleAction::Forward => false,
+                RuleAction::Deny => uncertain,
                 // Cedar may permit the call, so here even an unknown hint keeps the search going.
                 RuleAction::Policy { .. } => !subject.fits_exactly(rule),
                 // A caller can misspell names and arguments, but not what was pinned for a tool.
                 RuleAction::Approve { .. } => !subject.matches_as_written(rule),
             };
             steps.add(|| {
-                let PolicyRule { name, line, .. } = rule;
-                let reason = subject.lenient_match_text(rule);
-                format!("rules: `{name}` (line {line}) matches{reason}: {}", action_verb(&rule.act))
+                let (place, reason) = (rule_place(policy, rule), subject.lenient_match_text(rule));
+                format!("rules: {place} matches{reason}: {}", action_verb(&rule.act))
             });
             let unknown = subject.unknown_hint(rule);
-            return (Some(RuleHit { rule, index, possible, unknown }), looked);
+            return (Some(RuleHit { rule, index, possible, uncertain, unknown }), looked);
         };
         if range.scope == RuleScope::Gated || !rule.methods.is_empty() {
             steps.add(|| {
-                let PolicyRule { name, line, .. } = rule;
                 let why_not = why_not.describe(rule, subject.arguments());
-                format!("rules: `{name}` (line {line}) does not match: {why_not}")
+                format!("rules: {} does not match: {why_not}", rule_place(policy, rule))
             });
         }
     }
     (None, looked)
+}
+
+/// The tests of commands in the rules that apply to the call by its name.
+pub(super) fn command_tests<'p>(policy: &'p Policy, call: &NamedCall<'_>) -> Vec<&'p CommandTest> {
+    let subject = RuleSubject::new(policy, call, false);
+    let mut all = Vec::new();
+    for rule in &policy.rules {
+        let mut tests = rule.arguments.iter().filter_map(ArgumentTest::command).peekable();
+        if tests.peek().is_some() && subject.applies_by_name(rule) {
+            all.extend(tests);
+        }
+    }
+    all
 }
 
 /// Whether a call of the same name could pass with other arguments, or at least get as far as
@@ -158,6 +175,14 @@ impl<'a> RuleSubject<'a> {
         Self { policy, call, drifted, method: fold(call.method) }
     }
 
+    /// Whether a rule applies as far as its method, server and name are concerned.
+    fn applies_by_name(&self, rule: &PolicyRule) -> bool {
+        matches!(
+            self.mismatch(rule, RuleScope::Gated),
+            None | Some(RuleMismatch::Argument(_) | RuleMismatch::Hint(..))
+        )
+    }
+
     fn mismatch(&self, rule: &PolicyRule, scope: RuleScope) -> Option<RuleMismatch> {
         let call = self.call;
         let names = |glob: &Glob| match scope {
@@ -193,12 +218,16 @@ impl<'a> RuleSubject<'a> {
         if let Some(index) = rule.hints.iter().position(fails) {
             return Some(RuleMismatch::Hint(index, hints.get(rule.hints[index].hint)));
         }
-        let fails = |test: &ArgumentTest| match rule.act {
-            // The values typed so far say nothing about the final ones.
-            RuleAction::Forward if self.is_completion() => !test.must_hold(NO_ARGUMENTS),
-            RuleAction::Forward => !test.must_hold(self.arguments()),
-            // A rule that stops calls applies to everything some server could read that way.
-            _ => !test.may_hold(self.arguments()),
+        let fails = |test: &ArgumentTest| match (rule.act == RuleAction::Forward, test.command()) {
+            (true, Some(test)) => !self.command_must(test),
+            (false, Some(test)) => self.command_may(test) == MatchCertainty::No,
+            _ => match rule.act {
+                // The values typed so far say nothing about the final ones.
+                RuleAction::Forward if self.is_completion() => !test.must_hold(NO_ARGUMENTS),
+                RuleAction::Forward => !test.must_hold(self.arguments()),
+                // A rule that stops calls applies to everything some server could read that way.
+                _ => !test.may_hold(self.arguments()),
+            },
         };
         rule.arguments.iter().position(fails).map(RuleMismatch::Argument)
     }
@@ -213,8 +242,32 @@ impl<'a> RuleSubject<'a> {
     fn matches_as_written(&self, rule: &PolicyRule) -> bool {
         let named = |glob: &Glob| self.call.as_read.must_match(glob);
         (rule.matches.is_empty() || rule.matches.iter().any(named))
-            && rule.arguments.iter().all(|one| one.must_hold(self.arguments()))
+            && rule.arguments.iter().all(|one| self.holds_as_written(one))
             && (rule.arguments.is_empty() || !self.is_completion())
+    }
+
+    /// Whether a test holds without assumptions. A test of a command that permits is stricter than
+    /// one that stops, so either of them is enough.
+    fn holds_as_written(&self, test: &ArgumentTest) -> bool {
+        match test.command() {
+            Some(test) => self.command_must(test) || self.command_may(test) == MatchCertainty::Yes,
+            None => test.must_hold(self.arguments()),
+        }
+    }
+
+    /// Whether the command is known well enough for all tests of it in a stopping rule.
+    fn commands_match(&self, rule: &PolicyRule) -> bool {
+        let mut tests = rule.arguments.iter().filter_map(ArgumentTest::command);
+        tests.all(|test| self.command_may(test) == MatchCertainty::Yes)
+    }
+
+    fn command_must(&self, test: &CommandTest) -> bool {
+        self.call.command.is_some_and(|command| test.must_hold(command, self.arguments()))
+    }
+
+    fn command_may(&self, test: &CommandTest) -> MatchCertainty {
+        let command = self.call.command;
+        command.map_or(MatchCertainty::No, |command| test.may_hold(command, self.arguments()))
     }
 
     /// The unknown hint that a stopping rule tests, if there is one.
@@ -233,7 +286,7 @@ impl<'a> RuleSubject<'a> {
     fn lenient_match_text(&self, rule: &PolicyRule) -> String {
         let hints = self.hints(rule);
         let unknown = rule.hints.iter().filter(|test| !test.must_hold(&hints));
-        let possible = rule.arguments.iter().filter(|one| !one.must_hold(self.arguments()));
+        let possible = rule.arguments.iter().filter(|one| !self.holds_as_written(one));
         let mut reasons: Vec<String> =
             unknown.map(|test| format!("`{}` is unknown", test.hint.name())).collect();
         reasons.extend(possible.map(ArgumentTest::possible_match_text));
@@ -278,10 +331,21 @@ impl RuleMismatch {
                 let advice =
                     predicate.advice(arguments).filter(|_| rule.act == RuleAction::Forward);
                 let advice = advice.map_or(String::new(), |advice| format!(" ({advice})"));
-                format!("{}{advice}", predicate.mismatch_text())
+                format!("{}{advice}", predicate.mismatch_text(arguments))
             }
             Self::Hint(index, value) => rule.hints[*index].mismatch_text(*value),
         }
+    }
+}
+
+/// A rule as steps name it. A group of commands is two rules of one name and line, told apart by
+/// their actions.
+fn rule_place(policy: &Policy, rule: &PolicyRule) -> String {
+    let PolicyRule { name, line, act, .. } = rule;
+    let is_same = |other: &&PolicyRule| other.name == *name && other.line == *line;
+    match policy.rules.iter().filter(is_same).count() {
+        0 | 1 => format!("`{name}` (line {line})"),
+        _ => format!("`{name}` (line {line}, {})", action_verb(act)),
     }
 }
 

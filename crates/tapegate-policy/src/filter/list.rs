@@ -18,10 +18,8 @@ pub struct ResultList<'a> {
     pub items: Option<Vec<ListItem<'a>>>,
 }
 
-/// An item of a list.
 #[derive(Debug, Clone)]
 pub struct ListItem<'a> {
-    /// Its text.
     pub text: &'a [u8],
     /// Its name; all of them if lenient readers find several.
     pub names: Vec<Cow<'a, str>>,

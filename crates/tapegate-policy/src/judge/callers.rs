@@ -21,10 +21,27 @@ const NAME_CHARS_MAX: usize = 200;
 pub(crate) struct CallerRegistry {
     /// The caller, as far as it is known before any client has introduced itself.
     base: PolicyPrincipal,
-    by_session: HashMap<u32, PolicyPrincipal, RandomState>,
+    by_session: HashMap<u32, SessionCaller, RandomState>,
     /// The last introduction that came with a request, if it was short, and the caller it
     /// described.
     last: Option<(Vec<u8>, PolicyPrincipal)>,
+}
+
+/// The client of a session.
+#[derive(Debug)]
+struct SessionCaller {
+    principal: PolicyPrincipal,
+    /// Whether its user can be asked.
+    elicits: bool,
+}
+
+/// How the user of a client can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskMode {
+    /// By a request to the client.
+    Request,
+    /// In the result of the call, which the client then makes again.
+    Result,
 }
 
 impl CallerRegistry {
@@ -42,8 +59,22 @@ impl CallerRegistry {
                 self.by_session.clear();
             }
             let principal = PolicyPrincipal { client: Some(client), ..self.base.clone() };
-            self.by_session.insert(session, principal);
+            let capabilities =
+                envelope.params.and_then(|params| json::member(params, "capabilities"));
+            let elicits = capabilities.is_some_and(can_elicit);
+            self.by_session.insert(session, SessionCaller { principal, elicits });
         }
+    }
+
+    /// How the user of the client that sent a request can be asked, if the client can do it.
+    pub(crate) fn ask_mode(&self, session: u32, envelope: &Envelope<'_>) -> Option<AskMode> {
+        if envelope.protocol_version.is_none() {
+            let caller = self.by_session.get(&session).filter(|caller| caller.elicits);
+            return caller.map(|_| AskMode::Request);
+        }
+        let meta = envelope.params.and_then(|params| json::member(params, "_meta"))?;
+        let capabilities = json::member(meta, "io.modelcontextprotocol/clientCapabilities");
+        capabilities.is_some_and(can_elicit).then_some(AskMode::Result)
     }
 
     /// The caller of a message.
@@ -51,7 +82,8 @@ impl CallerRegistry {
         // Revision 2026-07-28 has no sessions: its clients introduce themselves in each request's
         // `_meta`.
         let Some(info) = envelope.client_info else {
-            return self.by_session.get(&session).unwrap_or(&self.base);
+            let caller = self.by_session.get(&session);
+            return caller.map_or(&self.base, |caller| &caller.principal);
         };
         // An empty text marks an introduction that was too long to cache, so it never counts as
         // known.
@@ -63,6 +95,14 @@ impl CallerRegistry {
         }
         self.last.as_ref().map_or(&self.base, |(_, principal)| principal)
     }
+}
+
+/// Whether capabilities include forms for the user. An empty `elicitation` means forms.
+fn can_elicit(capabilities: &[u8]) -> bool {
+    let Some(elicitation) = json::member(capabilities, "elicitation") else { return false };
+    let is_object = elicitation.first() == Some(&b'{');
+    let has = |mode| json::member(elicitation, mode).is_some();
+    is_object && (has("form") || !has("url"))
 }
 
 fn name(info: &[u8]) -> Option<String> {

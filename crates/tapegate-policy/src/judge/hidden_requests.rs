@@ -44,7 +44,7 @@ fn members<'a>(object: &'a [u8], names: &[&str]) -> Vec<(usize, &'a [u8])> {
 
 fn search(value: &[u8], depth: usize, found: &mut Vec<String>) -> Result<(), MessageFault> {
     if depth == 0 {
-        // The protocol nests tasks once. What lies deeper was put there to be overlooked.
+        // The protocol nests tasks once. Deeper ones can only be meant to be overlooked.
         return match value.first() {
             Some(b'{' | b'[') => Err(MessageFault::InputRequests),
             _ => Ok(()),

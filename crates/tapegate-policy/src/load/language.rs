@@ -7,6 +7,7 @@ use tapegate_yaml::shape::{CheckedWord, Shape, StrayKeys};
 use tapegate_yaml::table;
 
 use super::{duration, expression, url};
+use crate::command_rules::RunPattern;
 use crate::glob::Glob;
 use tapegate_core::lenient::folder::FolderPath;
 
@@ -19,6 +20,11 @@ const FOLDERS: Shape = Either(&[FOLDER_SHAPE, List(&FOLDER_SHAPE)]);
 const OTHER_ARGUMENTS: Shape = Either(&[Choice(&["none"]), List(&Name)]);
 const HINT_VALUE: Shape = Either(&[Bool, Choice(&["unknown"])]);
 const HINT_VALUES: Shape = Either(&[Bool, Choice(&["unknown"]), List(&HINT_VALUE)]);
+const RUN_SHAPE: Shape = Word(&RUN);
+const RUNS: Shape = Either(&[RUN_SHAPE, List(&RUN_SHAPE)]);
+const TEXTS: Shape = Either(&[Text, List(&Text)]);
+const CLASS: Shape = Choice(&["read-only", "writes", "network", "runs-commands", "unknown"]);
+const CLASSES: Shape = Either(&[CLASS, List(&CLASS)]);
 const NAMES: Shape = Either(&[Name, List(&Name)]);
 const TIME_SHAPE: Shape = Word(&TIME);
 const URL_SHAPE: Shape = Word(&URL);
@@ -45,12 +51,19 @@ pub static GLOB: CheckedWord = CheckedWord {
     pattern: String::new,
 };
 
-/// A folder.
 pub static FOLDER: CheckedWord = CheckedWord {
     name: "an absolute folder, such as `/data` or `file:///data`",
     numbers: false,
     check: |text| FolderPath::parse(text).map(drop),
     pattern: || "^(/|file:///)[^*]*$".to_owned(),
+};
+
+/// A pattern of a command.
+pub static RUN: CheckedWord = CheckedWord {
+    name: "a pattern of a command, such as `git diff *`",
+    numbers: false,
+    check: |text| RunPattern::parse(text).map(drop),
+    pattern: String::new,
 };
 
 /// A regular expression.
@@ -61,7 +74,6 @@ pub static REGEX: CheckedWord = CheckedWord {
     pattern: String::new,
 };
 
-/// A time.
 pub static TIME: CheckedWord = CheckedWord {
     name: "a time, such as `10m`",
     numbers: true,
@@ -69,7 +81,6 @@ pub static TIME: CheckedWord = CheckedWord {
     pattern: || r"^\s*(P.+|([0-9]+\s*[A-Za-zµ]+\s*)+)$".to_owned(),
 };
 
-/// A URL.
 pub static URL: CheckedWord = CheckedWord {
     name: "a URL",
     numbers: false,
@@ -108,7 +119,10 @@ table! { POLICY "policy", Refuse, "A policy controls what an agent may see, call
         "The servers, and what each of them exposes. Default: everything on every server.";
     "governance": Table(&GOVERNANCE), required =>
         "Which calls are forwarded, denied or held for approval.";
+    "policies": List(&Table(&GROUP)), own_extension => "Groups of permitted commands.";
     "approval": MapOf(&Table(&WORKFLOW)) => "Approval workflows, by name.";
+    "channels": MapOf(&Table(&CHANNEL)), own_extension =>
+        "Where a hub tells people of calls that wait, by name. Workflows choose among them. Nothing is sent until a person has accepted the policy.";
     "cedar": Table(&CEDAR) => "Cedar policies, for rules with `action: policy`.";
     "redaction": Table(&REDACTION), own_extension =>
         "Which values are redacted in tapes, approvals and logs.";
@@ -176,12 +190,54 @@ table! { RULE "rule", Refuse, "A rule. It matches a call if all of its condition
         "Tests of the arguments: paths into them, with a test for each. For `forward`, every value that the path leads to must pass the test exactly as it is written. For `deny` and `approve`, it is enough that some server could read one of the values as one that passes.";
     "other_arguments": OTHER_ARGUMENTS, own_extension =>
         "For `forward`: the arguments, besides those that are tested, that a call may have with any value, or `none`. Without this key, other arguments are not checked.";
+    "command": Table(&COMMAND), own_extension =>
+        "A test of the commands that a call asks a shell to run. A rule with this key applies to `tools/call` only.";
     "annotations": Table(&ANNOTATIONS), own_extension =>
         "Tests of the annotations in the tool's pinned definition. A rule with this key applies to `tools/call` only.";
     "policy_id": Name => "Value of `context.policy_id` in Cedar. Required with `action: policy`.";
     "approval": Name =>
         "The approval workflow to use. With `action: policy`, it applies after Cedar has permitted the call. Default: the only workflow, if there is just one.";
     "description": Text => "Why the rule exists. A caller that the rule denies receives this text.";
+}
+
+table! { COMMAND "command", Refuse,
+    "A test of the commands that a call asks a shell to run. The command line is read by the grammar of bash, and every command in it is decided about on its own, also inside of substitutions, functions and wrappers such as `timeout` and `bash -c`. The strictest decision is that of the call. `forward` needs a command that is certain to pass; where a rule with `deny` depends on something that is only known when the command runs, a person is asked.";
+    "run": RUNS, own_extension =>
+        "Patterns of the program and its arguments, one glob for each word: `git status`, `cargo test *`. A `*` that stands alone is any number of words, also none; text in quotes is literal.";
+    "line": TEXTS, own_extension =>
+        "Whole command lines, compared as text. A `forward` rule with this key alone permits such a line with everything in it that can be read.";
+    "class": CLASSES, own_extension =>
+        "What the command does: `read-only`, `writes` (files or processes), `network`, `runs-commands` (code that the line does not show) or `unknown`. `forward` permits commands that do nothing else.";
+    "under": FOLDERS, own_extension =>
+        "Folders. For `forward`, every argument and redirection, taken as a path, and the folder in which the command runs must be in one of them; for `deny` and `approve`, one that may be is enough. Symbolic links are not followed.";
+    "redirects_to": GLOBS, own_extension =>
+        "Globs for the absolute paths of files that redirections write. Without this key and without `under`, `forward` permits such redirections only if `class` includes `writes`.";
+    "piped_from": RUNS, own_extension =>
+        "Patterns of a command in front of it in its pipeline, such as `curl *`.";
+    "in": Text, own_extension => "Path of the argument that holds the command line. Default: `command`.";
+    "folder_in": Text, own_extension =>
+        "Path of the argument that holds the folder in which the line runs. Default: `working_directory`.";
+    "folder": FOLDER_SHAPE, own_extension =>
+        "The folder in which the line runs if the arguments do not name one. Without it, relative paths are unknown.";
+}
+
+table! { GROUP "group", Refuse,
+    "Commands that are permitted, as `tapegate sessions generate` writes them. Groups come after the rules and apply to the tool `bash_recorder.execute`.";
+    "name": Name, required => "Name of the group in logs.";
+    "description": Text => "What the commands have in common.";
+    "commands": List(&Table(&GROUP_COMMAND)), required => "The commands.";
+}
+
+table! { GROUP_COMMAND "group_command", Refuse, "A permitted command.";
+    "pattern": Text, required => "A pattern as in `run` of a rule, or with `exact` a whole line.";
+    "frequency": Whole(0, 1_000_000_000) => "How often such commands were recorded. For people.";
+    "exact": Bool, own_extension => "Whether the pattern is a whole line, compared as text. Default: false.";
+    "review": Bool, own_extension =>
+        "Whether a person is asked before the command runs, since it may do more than it seems to. Default: false.";
+    "class": CLASS, own_extension =>
+        "The most that a command may do to be permitted by the pattern, from `read-only` over `writes`, `network` and `runs-commands` to `unknown`. Default: unknown.";
+    "risk": Choice(&["low", "medium", "high"]), own_extension => "How much harm such commands can do. For people.";
+    "why": Text, own_extension => "Why the pattern is as it is. For people.";
 }
 
 table! { ANNOTATIONS "annotations", Refuse,
@@ -224,6 +280,45 @@ table! { WORKFLOW "workflow", Refuse, "An approval workflow.";
         "Paths into the arguments whose values approvers do not see: `token`, `user.email`, `items[*].key`, `..secret` at any depth.";
     "approvers": List(&Name), own_extension =>
         "Users who may answer. With this list, callers cannot approve their own calls. Default: any user.";
+    "quorum": Whole(2, 20), own_extension =>
+        "How many of the `approvers` must approve. One denial is enough. Default: one.";
+    "in_agent": List(&GLOB_SHAPE), own_extension =>
+        "Clients whose user may answer in the client itself, by MCP elicitation: globs over the name by which a client introduces itself, such as `claude-code` and `codex-mcp-client`. Name only clients that show the question to their user. Not with `approvers`, since the user is the caller. Default: none.";
+    "escalate": Table(&ESCALATION), own_extension =>
+        "A second workflow that a call goes to if nobody has answered after some time. Default: none.";
+    "channels": List(&Name), own_extension =>
+        "Channels that are told of each call, all at once; the first answer counts. They need a hub. `tapegate approvals` can always decide. Default: none.";
+}
+
+table! { ESCALATION "escalation", Refuse, "When a call that still waits goes to a second workflow.";
+    "after": TIME_SHAPE, required => "How long the call waits before, at least 5s and less than `timeout`.";
+    "to": Name, required =>
+        "The second workflow. Its channels are told of the call, and its approvers may decide, too. All else stays as in the first one.";
+}
+
+table! { CHANNEL "channel", Refuse,
+    "A way to tell people of calls that wait. A name consists of letters, digits, `_` and `-`.";
+    "type": Choice(&["webhook", "ntfy", "slack", "desktop"]), required =>
+        "`webhook` sends a signed POST with one-time links, `ntfy` pushes to a phone through an ntfy server, `slack` posts to a Slack channel and takes reactions and buttons, `desktop` shows a notification on the desktop of the hub's user.";
+    "url": URL_SHAPE, own_extension =>
+        "URL to send to: of the webhook; of the topic for `ntfy`; of the Web API for `slack`. Required for `webhook` and `ntfy`; the default for `slack` is `https://slack.com/api`.";
+    "secret_env": Name, own_extension =>
+        "Environment variable of the hub with the secret: the key that signs a webhook, the access token for `ntfy` and `slack`.";
+    "secret_file": Name, own_extension =>
+        "File with the secret, in place of `secret_env`. Relative paths start at the folder of this file.";
+    "links": URL_SHAPE, own_extension =>
+        "Where people reach the hub, for one-time links that approve and deny. For `webhook` the default is the hub's own address; `ntfy` has buttons only with this key.";
+    "approver": Name, own_extension =>
+        "For `webhook`, `ntfy` and `desktop`: the user in whose name the one-time links and the buttons decide. Default: the name of the channel.";
+    "room": Name, own_extension => "For `slack`: the id of the channel to post to.";
+    "users": MapOf(&Name), own_extension =>
+        "For `slack`: names of users, by their ids. Users without a name here decide as `slack:ID`.";
+    "signing_secret_env": Name, own_extension =>
+        "For `slack`: environment variable of the hub with the app's signing secret. With it, messages have buttons, which need Slack to reach the hub at `/approvals/channels/NAME`.";
+    "signing_secret_file": Name, own_extension =>
+        "File with the signing secret, in place of `signing_secret_env`.";
+    "approve_button": Bool, own_extension =>
+        "For `desktop`: whether notifications have a button that approves, and not only one that denies. Every program of the desktop session can press it. Default: false.";
 }
 
 table! { DESTINATION "destination", Refuse, "Where approvers are asked.";

@@ -4,6 +4,8 @@
 //! skipped, and any error keeps the whole policy from being used.
 
 mod approval;
+mod channels;
+mod command;
 mod governance;
 mod lock_checks;
 mod path_glob;
@@ -52,6 +54,7 @@ impl PolicyLoader<'_> {
             }
             false => None,
         };
+        let channels = channels::read(node, &self.folder, &workflows, &mut self.findings);
         let findings = &mut self.findings;
         let asks_cedar = governance.asks_cedar;
         let policy = Policy {
@@ -72,6 +75,7 @@ impl PolicyLoader<'_> {
             profiles,
             sources,
             workflows,
+            channels,
         };
         let uses = unused_keys::PolicyUses {
             cedar: asks_cedar,
@@ -126,6 +130,12 @@ impl KnownWorkflows<'_> {
                 None
             }
         }
+    }
+
+    /// The workflow for questions that name none: the built-in one, or the first.
+    fn default_workflow(&self) -> Option<String> {
+        let default = self.names.iter().find(|name| **name == BUILT_IN);
+        default.or(self.names.first()).map(|name| (*name).to_owned())
     }
 
     /// The workflow that is named, if there is a name.

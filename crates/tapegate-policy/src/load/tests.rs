@@ -1,5 +1,6 @@
 //! Policies in an in-memory folder.
 
+mod channels;
 mod defects;
 mod env;
 mod files;
@@ -11,7 +12,7 @@ mod unbuilt_features;
 mod unused_keys;
 
 use tapegate_yaml::files::MemoryFiles;
-use tapegate_yaml::finding::Severity;
+use tapegate_yaml::finding::{Finding, Severity};
 
 use super::*;
 
@@ -33,7 +34,19 @@ fn good(text: &str) -> Policy {
 
 /// All findings, one per line: position, severity, path, message.
 fn told(loaded: &PolicyLoadResult) -> Vec<String> {
-    loaded.findings.iter().map(|finding| finding.line(&loaded.sources)).collect()
+    loaded.findings.iter().map(|finding| finding_line(finding, &loaded.sources)).collect()
+}
+
+/// A finding on one line: position, severity, path, message. The first file is not named.
+fn finding_line(finding: &Finding, sources: &[String]) -> String {
+    let Finding { severity, spot, path, message } = finding;
+    let severity = if *severity == Severity::Error { "error" } else { "warning" };
+    let file = match spot.file {
+        0 => String::new(),
+        file => format!("{}:", sources[usize::from(file)]),
+    };
+    let path = if path.is_empty() { String::new() } else { format!(" {path}:") };
+    format!("{file}{}:{} {severity}:{path} {message}", spot.line, spot.column)
 }
 
 /// Asserts that exactly these findings are reported for a text.

@@ -1,4 +1,5 @@
-//! Keys and values of related policy languages that this build does not implement.
+//! Keys and values of related policy languages that this build does not implement, or that are
+//! written in another way here.
 //!
 //! A key that is accepted and then ignored makes a policy look stricter than it is, so each of
 //! these is an error. They are removed from the tree once reported, so the tables need not know
@@ -10,7 +11,7 @@ use tapegate_yaml::node::{Node, NodeValue, Spot};
 /// Matches every element of a list, or every entry of a map.
 const EACH: &str = "*";
 
-/// Something that is not implemented.
+/// Something that is not implemented, or not under this key.
 struct UnbuiltFeature {
     /// The keys that lead to it.
     path: &'static [&'static str],
@@ -18,22 +19,40 @@ struct UnbuiltFeature {
     value: Option<&'static str>,
     /// What to use instead.
     instead: &'static str,
+    /// Whether that does the same.
+    is_elsewhere: bool,
 }
 
 const fn key(path: &'static [&'static str], instead: &'static str) -> UnbuiltFeature {
-    UnbuiltFeature { path, value: None, instead }
+    UnbuiltFeature { path, value: None, instead, is_elsewhere: false }
 }
 
 const fn value(path: &'static [&'static str], value: &'static str) -> UnbuiltFeature {
-    UnbuiltFeature { path, value: Some(value), instead: "" }
+    UnbuiltFeature { path, value: Some(value), instead: "", is_elsewhere: false }
 }
+
+/// A feature that is configured by something else here.
+const fn elsewhere(feature: UnbuiltFeature, instead: &'static str) -> UnbuiltFeature {
+    UnbuiltFeature { instead, is_elsewhere: true, ..feature }
+}
+
+const DESTINATION: &[&str] = &["approval", EACH, "destination"];
 
 const UNBUILT: &[UnbuiltFeature] = &[
     key(&["wrapper"], ""),
     key(&["sources", EACH, "prefix"], "names are never changed"),
-    key(&["approval", EACH, "elicitation"], ""),
-    value(&["approval", EACH, "destination"], "slack"),
-    value(&["approval", EACH, "destination"], "webhook"),
+    elsewhere(
+        key(&["approval", EACH, "elicitation"], ""),
+        "list the clients whose users may answer in the workflow's `in_agent`",
+    ),
+    elsewhere(
+        value(DESTINATION, "slack"),
+        "define a channel of `type: slack` in `channels`, and name it in the workflow's `channels`",
+    ),
+    elsewhere(
+        value(DESTINATION, "webhook"),
+        "define a channel of `type: webhook` in `channels`, and name it in the workflow's `channels`",
+    ),
     // Before its section, so that the error names the key and not only the section.
     key(&["telemetry", "stdio", "propagate_upstream"], ""),
     key(&["telemetry", "stdio"], ""),
@@ -97,10 +116,13 @@ fn report(spot: Spot, node: &Node, unbuilt: &UnbuiltFeature, findings: &mut Find
             (format!("`{name}: {value}`"), written.spot)
         }
     };
-    let instead = match unbuilt.instead {
-        "" => String::new(),
-        instead => format!(" ({instead})"),
+    let message = match unbuilt.instead {
+        instead if unbuilt.is_elsewhere => {
+            format!("{what} is written in another way here: {instead}")
+        }
+        "" => format!("not implemented yet: {what}; remove it"),
+        instead => format!("not implemented yet: {what}; remove it ({instead})"),
     };
-    findings.error(spot, format!("not implemented yet: {what}; remove it{instead}"));
+    findings.error(spot, message);
     true
 }

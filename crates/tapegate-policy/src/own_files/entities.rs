@@ -4,7 +4,7 @@
 //! "observations":[…]}]}`. Other tools take a path under the key `name`. So an entity must have exactly
 //! these members: a tool that writes files finds neither its path nor its content here.
 
-use tapegate_core::json::{Cursor, JsonFault, JsonKind};
+use tapegate_core::json::{self, JsonFault, JsonKind};
 
 use super::strings::string_end;
 
@@ -22,17 +22,15 @@ pub(super) fn entity_bytes(json: &[u8]) -> Option<usize> {
 }
 
 fn is_entity(object: &[u8]) -> Result<bool, JsonFault> {
-    let mut cursor = Cursor::new(object)?;
     let mut missing = MEMBERS.to_vec();
-    cursor.open()?;
-    while let Some(key) = cursor.next_key()? {
-        let kind = cursor.kind()?;
+    for member in json::members(object) {
+        let (key, value) = member?;
+        let kind = JsonKind::of(value)?;
         let place = missing.iter().position(|(name, wanted)| key.is(name) && kind == *wanted);
         // Another member, or the same one twice: some other tool may read a path or content from
         // it.
         let Some(place) = place else { return Ok(false) };
         missing.swap_remove(place);
-        cursor.value()?;
     }
     Ok(missing.is_empty())
 }

@@ -1,6 +1,8 @@
 //! Paths in lower case, split into steps, and which of them are ours.
 
-use super::{LITERALS_MIN, NAMES, PREFIX_MIN, STARS_MAX, STATE_FOLDER};
+use tapegate_core::wildcard::{self, UnclosedBracket};
+
+use super::{LITERALS_MIN, NAMES, PREFIX_MIN, STARS_MAX, STATE_FOLDERS};
 
 /// The user's folders, as the last steps of a path.
 const USER_FOLDERS: [&[&str]; 2] = [&[".local", "state", "tapegate"], &[".config", "tapegate"]];
@@ -11,7 +13,7 @@ const AROUND_STATE: [&[&str]; 2] = [&[".local", "state"], &[".local"]];
 pub(super) fn known_name(steps: &[&str]) -> Option<String> {
     let found = steps.iter().find(|step| {
         let is_ours = |name: &&str| **step == *name || is_pattern_of(step, name);
-        **step == STATE_FOLDER || is_pattern_of(step, STATE_FOLDER) || NAMES.iter().any(is_ours)
+        NAMES.iter().chain(&STATE_FOLDERS).any(is_ours)
     });
     if let Some(step) = found {
         return Some((*step).to_owned());
@@ -126,19 +128,5 @@ fn is_pattern_of(pattern: &str, name: &str) -> bool {
 fn may_match(pattern: &str, name: &str) -> bool {
     let is_pattern = pattern.contains(['*', '?', '[']);
     let few = pattern.bytes().filter(|byte| *byte == b'*').count() <= STARS_MAX;
-    is_pattern && few && wildcard(pattern.as_bytes(), name.as_bytes())
-}
-
-/// Whether a shell pattern matches. A bracket expression counts as any character.
-fn wildcard(pattern: &[u8], name: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => name.is_empty(),
-        Some((b'*', rest)) => (0..=name.len()).any(|at| wildcard(rest, &name[at..])),
-        Some((b'[', rest)) => {
-            let end = rest.iter().position(|byte| *byte == b']').map_or(rest.len(), |at| at + 1);
-            !name.is_empty() && wildcard(&rest[end..], &name[1..])
-        }
-        Some((b'?', rest)) => !name.is_empty() && wildcard(rest, &name[1..]),
-        Some((byte, rest)) => name.first() == Some(byte) && wildcard(rest, &name[1..]),
-    }
+    is_pattern && few && wildcard::matches(&wildcard::shell(pattern, UnclosedBracket::Class), name)
 }

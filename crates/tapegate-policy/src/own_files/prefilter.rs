@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use aho_corasick::packed::Searcher;
 
 /// Each of our names contains one of these, in any case.
-const MARKS: [&[u8; 4]; 4] = [b"gate", b"tape", b"xdg_", b".loc"];
+const MARKS: [&[u8; 4]; 5] = [b"gate", b"tape", b"xdg_", b".loc", b".cuf"];
 /// The bit that distinguishes lower from upper case, for four letters.
 const SMALL: u32 = 0x2020_2020;
 /// For texts up to this size, setting up the searcher costs more than a simple scan.
@@ -49,7 +49,7 @@ impl LetterSet {
     }
 }
 
-/// A bit for each letter, ignoring case, and one for everything else.
+/// A bit for each letter, ignoring case, and one for all other bytes.
 static LETTER_BITS: [u32; 256] = {
     let mut bits = [1; 256];
     let mut at = 0;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::lenient::spelling::percent_decode;
 use unicode_normalization::UnicodeNormalization;
 
 /// How often escapes are decoded: two readers in a row decode a text that is encoded twice.
@@ -46,39 +47,17 @@ pub(super) fn any_reading<T>(
 
 /// A text with every percent escape decoded; `None` if it has none.
 fn decoded(text: &str) -> Option<String> {
-    let mut decoded = text.contains('%').then(|| percent_decoded(text))?;
+    let mut decoded = percent_decode(text)?;
     for _ in 1..ROUNDS {
-        if !decoded.contains('%') {
-            break;
-        }
-        decoded = percent_decoded(&decoded);
+        let Some(next) = percent_decode(&decoded) else { break };
+        decoded = next;
     }
-    (decoded != text).then_some(decoded)
+    Some(decoded)
 }
 
 /// Characters that some file systems ignore in names.
 fn is_ignored(letter: char) -> bool {
     matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
-
-fn percent_decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                at += 3;
-            }
-            None => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// A text with `\uXXXX` and `\xXX` decoded, as in JSON inside a string and in shells.

@@ -15,7 +15,6 @@ pub(super) enum TextKind {
     Text,
     /// Search words, or a statement.
     Query,
-    /// A command.
     Command,
     /// A command line for a shell.
     Shell,

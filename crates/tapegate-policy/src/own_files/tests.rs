@@ -54,6 +54,35 @@ fn a_name_is_found_by_any_spelling() {
 }
 
 #[test]
+fn the_bash_tools_settings_and_recordings_are_ours() {
+    let mut own = OwnFiles::default();
+    own.add_bash_settings("/proj");
+    let named = |text: &str| {
+        let arguments = format!(r#"{{"path":{text:?}}}"#);
+        own.file_named_in_params(Some(arguments.as_bytes())).is_some()
+    };
+    for text in [
+        "settings.yml",
+        "./settings.yaml",
+        "/proj/settings.yml",
+        "/proj/sub/../settings.yml",
+        "../settings.yml",
+        ".cuff",
+        "/any/.cuff/recordings/index.json",
+        "rm -rf .cuff",
+        "rm -rf .cuf*",
+        "printf x > settings.yml",
+        "cp a sub/../settings.yml",
+    ] {
+        assert!(named(text), "{text}");
+    }
+    for text in ["config/settings.yml", "/other/settings.yml", "settings.json", "handcuff", "cuff"]
+    {
+        assert!(!named(text), "{text}");
+    }
+}
+
+#[test]
 fn a_path_below_a_folder_of_ours_is_found_from_home_and_from_elsewhere() {
     let mut own = own();
     own.add("/home/u/st/tapegate");

@@ -33,9 +33,7 @@ const READERS_MAX: usize = 4096;
 /// An item that differs from what was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriftedItem {
-    /// Its kind.
     pub offer: OfferKind,
-    /// Its name.
     pub name: String,
     /// A description of the difference.
     pub message: String,
@@ -55,7 +53,6 @@ pub struct DefinitionWatch {
 /// The reader of a list that comes page by page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ListReader {
-    /// The session.
     pub session: u32,
     /// The held call that the gate lists for; `None` if the client reads the list.
     pub own: Option<HoldId>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tapegate_cedar::ToolDefinition;
-use tapegate_core::json::{self, JsonFault, write_str};
+use tapegate_core::json::{self, JsonFault, JsonObject};
 
 use super::canonical_text::write_lines;
 use super::definition::definition;
@@ -101,27 +101,23 @@ impl PinLock {
 
     /// The file's text: sorted, one field per line, deterministic.
     pub fn write(&self) -> String {
-        let mut out = format!("{{\n  \"schema\": {SCHEMA},\n  \"servers\": {{").into_bytes();
-        for (index, (name, server)) in self.servers.iter().enumerate() {
-            key(&mut out, index, 2, name);
-            out.push(b'{');
-            for (index, (offer, pins)) in server.offers.iter().enumerate() {
-                key(&mut out, index, 3, offer.list());
-                out.push(b'{');
-                for (index, (name, pin)) in pins.iter().enumerate() {
-                    key(&mut out, index, 4, name);
-                    let head = format!("{{\n          \"hash\": \"{}\",", pin.hash);
-                    out.extend_from_slice(head.as_bytes());
-                    out.extend_from_slice(b"\n          \"definition\": ");
-                    write_lines(&mut out, &pin.definition, 5);
-                    out.extend_from_slice(b"\n        }");
-                }
-                close(&mut out, pins.is_empty(), 3);
-            }
-            close(&mut out, server.offers.is_empty(), 2);
+        let pin_text = |pin: &Pin| {
+            JsonObject::new().text("hash", &pin.hash).raw("definition", &pin.definition)
+        };
+        let offer_text = |pins: &BTreeMap<String, Pin>| {
+            pins.iter().fold(JsonObject::new(), |all, (name, pin)| all.object(name, pin_text(pin)))
+        };
+        let mut servers = JsonObject::new();
+        for (name, server) in &self.servers {
+            let offers = server.offers.iter().fold(JsonObject::new(), |all, (offer, pins)| {
+                all.object(offer.list(), offer_text(pins))
+            });
+            servers = servers.object(name, offers);
         }
-        close(&mut out, self.servers.is_empty(), 1);
-        out.extend_from_slice(b"\n}\n");
+        let text = JsonObject::new().raw("schema", SCHEMA).object("servers", servers).finish();
+        let mut out = Vec::new();
+        write_lines(&mut out, &text, 0);
+        out.push(b'\n');
         String::from_utf8_lossy(&out).into_owned()
     }
 
@@ -160,23 +156,6 @@ impl PinLock {
     pub fn pin_of(&self, server: &str, offer: OfferKind, name: &str) -> Option<&Pin> {
         self.servers.get(server)?.offers.get(&offer)?.get(name)
     }
-}
-
-/// Starts a member on a line of its own.
-fn key(out: &mut Vec<u8>, index: usize, depth: usize, name: &str) {
-    out.extend((index > 0).then_some(b','));
-    out.push(b'\n');
-    out.extend(std::iter::repeat_n(b' ', 2 * depth));
-    write_str(out, name);
-    out.extend_from_slice(b": ");
-}
-
-fn close(out: &mut Vec<u8>, empty: bool, depth: usize) {
-    if !empty {
-        out.push(b'\n');
-        out.extend(std::iter::repeat_n(b' ', 2 * depth));
-    }
-    out.push(b'}');
 }
 
 fn line_of(text: &str, at: usize) -> usize {

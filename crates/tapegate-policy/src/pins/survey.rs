@@ -23,9 +23,7 @@ pub struct ServerSurvey {
 /// A difference between what is offered and what was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinDifference {
-    /// Its kind.
     pub offer: OfferKind,
-    /// Its name.
     pub name: String,
     /// The accepted definition, unless it is new.
     pub accepted: Option<Pin>,

@@ -34,7 +34,6 @@ pub enum HintValue {
 /// A rule's test of a hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HintTest {
-    /// The hint.
     pub hint: Hint,
     /// The values that pass.
     pub wanted: Vec<HintValue>,

@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use tapegate_core::activity::ActivityEvent;
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::frame::Frame;
-use tapegate_core::gate::GateInput;
-use tapegate_core::side::{Lane, Side};
-use tapegate_core::time::Timestamp;
+use tapegate_core::gate::{GateInput, MessagePlace};
 
 use super::{PolicyGate, case_note};
 use crate::decide::GateName;
@@ -15,6 +13,9 @@ use crate::inspect::MessageFault;
 use crate::judge::Judgement;
 use crate::note::{Note, NoteKind};
 use crate::refuse::RefusalSubject;
+
+/// A method, a name and a raw id.
+type SubjectTexts<'f> = (Option<Cow<'f, str>>, Option<Cow<'f, str>>, Option<&'f [u8]>);
 
 impl PolicyGate {
     /// Logs faults that stop a message, or would in production.
@@ -82,10 +83,7 @@ impl PolicyGate {
         (decision, sent): (LoggedDecision, bool),
         begun_ns: Option<u64>,
     ) -> RefusalSubject {
-        let envelope = frame.envelope();
-        let method = envelope.and_then(|envelope| envelope.method).map(|method| method.decode());
-        let name =
-            envelope.and_then(|envelope| envelope.name.or(envelope.uri)).map(|name| name.decode());
+        let (method, name, id) = subject_texts(frame);
         let subject = self.subject("tool", name.as_deref().unwrap_or_default());
         let latency_us = self.latency_us(begun_ns);
         let mut note = case_note(case);
@@ -96,7 +94,7 @@ impl PolicyGate {
             governance_decision: Some(decision),
             method: method.as_deref().and_then(Note::text),
             tool: name.as_deref().and_then(Note::text),
-            message_id: Note::truncated_id(envelope.and_then(|envelope| envelope.id)),
+            message_id: Note::truncated_id(id),
             policy_reason: Some(Cow::Owned(reason)),
             forwarded: Some(sent),
             latency_us,
@@ -111,28 +109,25 @@ impl PolicyGate {
     /// Logs a message that is refused, or would be, for a reason other than its form.
     pub(super) fn note_rejection(
         &mut self,
-        (at, lane, from): (Timestamp, Lane, Side),
+        place: MessagePlace,
         frame: &Frame<'_>,
         cause_text: &str,
         refused: bool,
     ) {
-        let envelope = frame.envelope();
-        let method = envelope.and_then(|envelope| envelope.method).map(|method| method.decode());
-        let name =
-            envelope.and_then(|envelope| envelope.name.or(envelope.uri)).map(|name| name.decode());
+        let (method, name, id) = subject_texts(frame);
         let decision = match (refused, self.active_policy.policy.is_some()) {
             (true, _) => LoggedDecision::Reject,
             (false, true) => LoggedDecision::WouldReject,
             (false, false) => LoggedDecision::Warn,
         };
-        let mut note = Note::new(at, lane, from);
+        let mut note = Note::new(place.at, place.lane, place.from);
         note.kind = NoteKind::Framing { faults: Vec::new() };
         note.raw = Note::start(frame.bytes());
         note.event = ActivityEvent {
             governance_decision: Some(decision),
             method: method.as_deref().and_then(Note::text),
             tool: name.as_deref().and_then(Note::text),
-            message_id: Note::truncated_id(envelope.and_then(|envelope| envelope.id)),
+            message_id: Note::truncated_id(id),
             policy_reason: Some(Cow::Borrowed(cause_text)),
             forwarded: Some(!refused),
             gate: Some(GateName::Framing),
@@ -140,6 +135,13 @@ impl PolicyGate {
         };
         self.effects.note(&self.active_policy, &mut note);
     }
+}
+
+/// What a message is about: its method, the name or URI in it, and its raw id.
+fn subject_texts<'f>(frame: &'f Frame<'_>) -> SubjectTexts<'f> {
+    let Some(envelope) = frame.envelope() else { return (None, None, None) };
+    let name = envelope.name.or(envelope.uri);
+    (envelope.method.map(|method| method.decode()), name.map(|name| name.decode()), envelope.id)
 }
 
 /// A description of the faults.

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::frame::Frame;
-use tapegate_core::gate::{Gate, GateInput, HoldEnd, HoldId, ListStep, Verdict};
+use tapegate_core::gate::{
+    Gate, GateInput, HoldEnd, HoldId, ListStep, MessagePlace, UserChoice, Verdict,
+};
 use tapegate_core::pending::UnansweredRequest;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
@@ -18,6 +20,115 @@ use crate::note::{Note, NoteKind};
 impl Gate for PolicyGate {
     fn judge(&mut self, case: &GateInput<'_>) -> Verdict {
         self.refresh_policy();
+        match self.take_answer(case) {
+            None => self.judge_case(case),
+            Some((text, carried)) => self.judge_answered(case, text, carried),
+        }
+    }
+
+    fn hold_ended(&mut self, at: Timestamp, hold_id: HoldId, how: HoldEnd) {
+        // The id is that of a listing or of an approval. The part that does not know it does
+        // nothing.
+        self.lists.forget_hold(hold_id);
+        self.handle_hold_end(at, hold_id, how);
+    }
+
+    fn user_answered(&mut self, at: Timestamp, hold_id: HoldId, choice: Option<UserChoice>) {
+        self.refresh_policy();
+        self.pass_user_answer(at, hold_id, choice);
+    }
+
+    fn hold_refused(&mut self, hold_id: HoldId) {
+        // The refusal is already in the log, so only the register is told.
+        self.effects.holds.remove(hold_id);
+    }
+
+    fn own_request_answered(
+        &mut self,
+        at: Timestamp,
+        hold_id: HoldId,
+        answer: &Frame<'_>,
+    ) -> ListStep {
+        self.refresh_policy();
+        self.compare_own_list(at, hold_id, answer)
+    }
+
+    fn own_request_failed(&mut self, _: Timestamp, hold_id: HoldId, cause_text: &str) {
+        self.note_own_list_failure(hold_id, cause_text);
+    }
+
+    fn note_oversize(&mut self, place: MessagePlace, bytes_total: u64, head: &[u8]) {
+        let reason = format!("a message of {bytes_total} bytes is over the limit");
+        let mut note = Note::new(place.at, place.lane, place.from);
+        note.kind = NoteKind::Oversized { bytes_total };
+        note.raw = Note::start(head);
+        note.event.governance_decision = Some(LoggedDecision::Reject);
+        note.event.policy_reason = Some(Cow::Owned(reason));
+        note.event.forwarded = Some(false);
+        note.event.gate = Some(GateName::Framing);
+        self.effects.note(&self.active_policy, &mut note);
+    }
+
+    fn note_orphan_reply(&mut self, place: MessagePlace, id: &[u8]) {
+        self.log_orphan_reply(place, id);
+    }
+
+    fn note_orphan_request(&mut self, at: Timestamp, asker: Side, request: &UnansweredRequest) {
+        self.log_orphan_request(at, asker, request);
+    }
+
+    fn answer_timeout_ns(&self) -> Option<u64> {
+        let timeout_ms = self.settings.answer_timeout_ms;
+        (timeout_ms > 0).then(|| timeout_ms.saturating_mul(1_000_000))
+    }
+
+    fn note_unsent(&mut self, place: MessagePlace, frame: &Frame<'_>, cause_text: &str) {
+        self.note_rejection(place, frame, cause_text, true);
+    }
+
+    fn reject_ambiguous(
+        &mut self,
+        place: MessagePlace,
+        frame: &Frame<'_>,
+        cause_text: &str,
+    ) -> bool {
+        // Without a policy, nothing is refused that the server would accept.
+        let refused = self.is_enforcing();
+        self.note_rejection(place, frame, cause_text, refused);
+        refused
+    }
+
+    fn note_plain_exchange(&mut self, at: Timestamp, lane: Lane, what: &str) {
+        let mut note = Note::new(at, lane, Side::Client);
+        note.kind = NoteKind::Http;
+        note.event.policy_reason = Note::text(what);
+        note.event.forwarded = Some(true);
+        self.effects.note(&self.active_policy, &mut note);
+    }
+
+    fn masks(&mut self) -> bool {
+        self.refresh_policy();
+        self.active_policy.redactor.is_some()
+    }
+
+    fn mask_text(&mut self, at: Timestamp, lane: Lane, what: &str, text: &[u8]) -> Option<Vec<u8>> {
+        self.refresh_policy();
+        self.masked_text((at, lane), what, text)
+    }
+
+    fn is_enforcing(&mut self) -> bool {
+        self.refresh_policy();
+        self.is_strict() && self.active_policy.policy.is_some()
+    }
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        self.effects.notes.commit()
+    }
+}
+
+impl PolicyGate {
+    /// Judges a message as it is.
+    pub(super) fn judge_case(&mut self, case: &GateInput<'_>) -> Verdict {
         // Before judging: a listing that a held call waited for may have shown drift.
         self.observe_lists(case);
         // A plain response that is not masked has nothing to carry out.
@@ -59,110 +170,5 @@ impl Gate for PolicyGate {
             );
         }
         verdict
-    }
-
-    fn hold_ended(&mut self, at: Timestamp, hold_id: HoldId, how: HoldEnd) {
-        // The id is that of a listing or of an approval. The part that does not know it does
-        // nothing.
-        self.lists.forget_hold(hold_id);
-        self.handle_hold_end(at, hold_id, how);
-    }
-
-    fn own_request_answered(
-        &mut self,
-        at: Timestamp,
-        hold_id: HoldId,
-        answer: &Frame<'_>,
-    ) -> ListStep {
-        self.refresh_policy();
-        self.compare_own_list(at, hold_id, answer)
-    }
-
-    fn own_request_failed(&mut self, _: Timestamp, hold_id: HoldId, cause_text: &str) {
-        self.note_own_list_failure(hold_id, cause_text);
-    }
-
-    fn note_oversize(
-        &mut self,
-        at: Timestamp,
-        lane: Lane,
-        from: Side,
-        bytes_total: u64,
-        head: &[u8],
-    ) {
-        let reason = format!("a message of {bytes_total} bytes is over the limit");
-        let mut note = Note::new(at, lane, from);
-        note.kind = NoteKind::Oversized { bytes_total };
-        note.raw = Note::start(head);
-        note.event.governance_decision = Some(LoggedDecision::Reject);
-        note.event.policy_reason = Some(Cow::Owned(reason));
-        note.event.forwarded = Some(false);
-        note.event.gate = Some(GateName::Framing);
-        self.effects.note(&self.active_policy, &mut note);
-    }
-
-    fn note_orphan_reply(&mut self, at: Timestamp, lane: Lane, from: Side, id: &[u8]) {
-        self.log_orphan_reply(at, lane, from, id);
-    }
-
-    fn note_orphan_request(&mut self, at: Timestamp, asker: Side, request: &UnansweredRequest) {
-        self.log_orphan_request(at, asker, request);
-    }
-
-    fn answer_timeout_ns(&self) -> Option<u64> {
-        let timeout_ms = self.settings.answer_timeout_ms;
-        (timeout_ms > 0).then(|| timeout_ms.saturating_mul(1_000_000))
-    }
-
-    fn note_unsent(
-        &mut self,
-        at: Timestamp,
-        lane: Lane,
-        from: Side,
-        frame: &Frame<'_>,
-        cause_text: &str,
-    ) {
-        self.note_rejection((at, lane, from), frame, cause_text, true);
-    }
-
-    fn reject_ambiguous(
-        &mut self,
-        at: Timestamp,
-        lane: Lane,
-        from: Side,
-        frame: &Frame<'_>,
-        cause_text: &str,
-    ) -> bool {
-        // Without a policy, nothing is refused that the server would accept.
-        let refused = self.is_enforcing();
-        self.note_rejection((at, lane, from), frame, cause_text, refused);
-        refused
-    }
-
-    fn note_plain_exchange(&mut self, at: Timestamp, lane: Lane, what: &str) {
-        let mut note = Note::new(at, lane, Side::Client);
-        note.kind = NoteKind::Http;
-        note.event.policy_reason = Note::text(what);
-        note.event.forwarded = Some(true);
-        self.effects.note(&self.active_policy, &mut note);
-    }
-
-    fn masks(&mut self) -> bool {
-        self.refresh_policy();
-        self.active_policy.redactor.is_some()
-    }
-
-    fn mask_text(&mut self, at: Timestamp, lane: Lane, what: &str, text: &[u8]) -> Option<Vec<u8>> {
-        self.refresh_policy();
-        self.masked_text((at, lane), what, text)
-    }
-
-    fn is_enforcing(&mut self) -> bool {
-        self.refresh_policy();
-        self.is_strict() && self.active_policy.policy.is_some()
-    }
-
-    fn commit(&mut self) -> Result<(), RecordError> {
-        self.effects.notes.commit()
     }
 }

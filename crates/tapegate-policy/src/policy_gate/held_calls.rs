@@ -2,68 +2,21 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 use tapegate_core::activity::ActivityEvent;
 use tapegate_core::decision::LoggedDecision;
 
 use tapegate_core::gate::{Approval, Hold, HoldEnd, HoldId, Verdict};
-use tapegate_core::side::{Lane, Side};
+use tapegate_core::side::Side;
 use tapegate_core::time::Timestamp;
 
 use super::calls::{RequestedItem, refuse};
 use super::{GateContext, PolicyGate};
 use crate::approval_channel::ApprovalRequest;
 use crate::decide::{ApprovalScope, Decision, DecisionOutcome, GateName};
+use crate::hold_register::GateHold;
 use crate::inspect::TransportKind;
 use crate::model::Policy;
 use crate::note::{Note, NoteKind};
-use crate::refuse::RefusalSubject;
-
-/// The maximum number of held calls that are tracked; more than the relay ever holds.
-const HELD_MAX: usize = 2048;
-
-/// A call that waits for approval.
-#[derive(Debug)]
-pub(super) struct GateHold {
-    hold_id: HoldId,
-    subject: RefusalSubject,
-    method: String,
-    id: Option<Vec<u8>>,
-    lane: Lane,
-    /// Its number on the tape.
-    n: u64,
-    /// The workflow that asks for approval.
-    workflow: String,
-    /// How the definition differed from the accepted one, if it did.
-    drift: Option<String>,
-    /// Whether it is sent on if no approver answers in time.
-    forward_on_timeout: bool,
-    /// How long it may wait.
-    timeout: Duration,
-    /// The rule and the Cedar policies that required approval.
-    rule: Option<String>,
-    policies: Vec<String>,
-    /// The caller.
-    principal: String,
-}
-
-impl GateHold {
-    /// Why the hold ended without a decision by an approver.
-    fn end_reason(&self, how: HoldEnd) -> String {
-        let workflow = &self.workflow;
-        let waited = || format!("no person decided within {} s", self.timeout.as_secs_f64());
-        match how {
-            HoldEnd::TimedOut if self.forward_on_timeout => {
-                format!("{}, and workflow `{workflow}` has `on_timeout: approve`", waited())
-            }
-            HoldEnd::TimedOut => format!("{} (workflow `{workflow}`)", waited()),
-            HoldEnd::Cancelled => "the caller cancelled the call".to_owned(),
-            HoldEnd::Abandoned => "the caller stopped waiting".to_owned(),
-            HoldEnd::Unanswered => "no approver is reachable".to_owned(),
-            HoldEnd::Closed => "the session ended".to_owned(),
-        }
-    }
-}
 
 impl PolicyGate {
     /// Holds a call for approval.
@@ -87,36 +40,17 @@ impl PolicyGate {
         };
         let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         let drift = decision.approval_scope().and_then(|scope| scope.drift);
-        let principal = self.state.callers.caller(now.case.lane.session, now.envelope);
-        self.effects.approval_channel.request_approval(
-            hold_id,
-            &ApprovalRequest {
-                at: now.case.at,
-                lane: now.case.lane,
-                source: &self.settings.source,
-                method: item.method,
-                subject: &subject,
-                params: now.envelope.params,
-                id: now.envelope.id,
-                message: now.frame.bytes(),
-                principal,
-                workflow_name,
-                workflow,
-                reason: &decision.reason,
-                drift,
-                policy_version: &policy.version,
-                timeout_ms,
-            },
-        );
-        let caller = principal.name.clone();
-        // The relay keeps this refusal, so a timeout needs no further decision.
-        let on_timeout = (!workflow.forward_on_timeout).then(|| subject.timed_out(timeout));
-        let kind = NoteKind::HoldOpened { workflow: workflow_name.to_owned(), timeout_ms, hold_id };
-        self.note_decision(now, item, decision, false, Some(&subject), kind);
-        self.store_held(GateHold {
-            hold_id,
-            subject,
+        let session = now.case.lane.session;
+        let ask = self.ask_mode(now, item, workflow);
+        let carried = self.carried.take();
+        let principal = self.state.callers.caller(session, now.envelope);
+        let client = principal.client.clone().unwrap_or_default();
+        // Before the request, which names it in the register.
+        let gate_hold = GateHold {
+            subject: subject.clone(),
             method: item.method.to_owned(),
+            approval_id: None,
+            is_settled: false,
             id: now.envelope.id.map(<[u8]>::to_vec),
             lane: now.case.lane,
             n: now.case.n,
@@ -126,9 +60,45 @@ impl PolicyGate {
             timeout,
             rule: decision.rule.as_deref().map(str::to_owned),
             policies: decision.policies.clone(),
-            principal: caller,
-        });
-        Verdict::Hold(Box::new(Hold { hold_id, timeout_ms, on_timeout }))
+            principal: principal.name.clone(),
+            client: client.clone(),
+        };
+        self.effects.holds.insert(hold_id, gate_hold);
+        let request = ApprovalRequest {
+            at: now.case.at,
+            lane: now.case.lane,
+            source: &self.settings.source,
+            method: item.method,
+            subject: &subject,
+            params: now.envelope.params,
+            id: now.envelope.id,
+            message: now.frame.bytes(),
+            principal,
+            workflow_name,
+            workflow,
+            reason: &decision.reason,
+            drift,
+            policy_version: &policy.version,
+            timeout_ms,
+            ask,
+            answer: None,
+        };
+        let answer = carried.and_then(|carried| carried.about(&request, client));
+        let request = ApprovalRequest { answer, ..request };
+        self.effects.approval_channel.request_approval(hold_id, &request);
+        // The relay keeps this refusal, so a timeout needs no further decision.
+        let on_timeout = (!workflow.forward_on_timeout).then(|| subject.timed_out(timeout));
+        let kind = NoteKind::HoldOpened { workflow: workflow_name.to_owned(), timeout_ms, hold_id };
+        self.note_decision(now, item, decision, false, Some(&subject), kind);
+        let progress = format!("waiting for approval (workflow `{workflow_name}`)");
+        Verdict::Hold(Box::new(Hold {
+            hold_id,
+            timeout_ms,
+            on_timeout,
+            progress,
+            replacement: None,
+            task: self.task_handle(now, item, timeout_ms),
+        }))
     }
 
     /// Handles an approval: the call is sent on, unless it is denied by now or needs approval in a
@@ -140,7 +110,7 @@ impl PolicyGate {
         decision: &Decision,
         approval: &Approval,
     ) -> Verdict {
-        let gate_hold = self.take_held(approval.hold_id);
+        let gate_hold = self.effects.holds.get(approval.hold_id);
         // An approval applies to the workflow and the definition that the approver saw, and to
         // nothing else.
         let asked_then = gate_hold.as_ref().map(|gate_hold| ApprovalScope {
@@ -160,19 +130,21 @@ impl PolicyGate {
         let (hold_id, by) = (approval.hold_id, approval.by.clone());
         let kind = NoteKind::HoldApproved { hold_id, by };
         self.note_decision(now, item, &settled, !denied, Some(&subject), kind);
+        self.effects.holds.remove(hold_id);
         if denied { refuse(subject.policy_changed(decision)) } else { Verdict::Forward }
     }
 
     /// Handles a hold that ended without a decision by an approver.
     pub(super) fn handle_hold_end(&mut self, at: Timestamp, hold_id: HoldId, how: HoldEnd) {
         self.effects.approval_channel.withdraw_request(at, hold_id, how);
-        let Some(gate_hold) = self.take_held(hold_id) else { return };
+        let Some(gate_hold) = self.effects.holds.get(hold_id) else { return };
         let approves = how == HoldEnd::TimedOut && gate_hold.forward_on_timeout;
         let decision = match how {
             HoldEnd::TimedOut if approves => LoggedDecision::Forward,
             HoldEnd::TimedOut => LoggedDecision::ApprovalTimeout,
             HoldEnd::Cancelled => LoggedDecision::Cancelled,
             HoldEnd::Abandoned => LoggedDecision::Abandoned,
+            HoldEnd::Asked => LoggedDecision::PendingApproval,
             HoldEnd::Unanswered => LoggedDecision::ServiceUnavailable,
             HoldEnd::Closed => LoggedDecision::Closed,
         };
@@ -196,17 +168,6 @@ impl PolicyGate {
             ..note.event
         };
         self.effects.note(&self.active_policy, &mut note);
-    }
-
-    fn take_held(&mut self, hold_id: HoldId) -> Option<GateHold> {
-        let index = self.held.iter().position(|gate_hold| gate_hold.hold_id == hold_id)?;
-        self.held.remove(index)
-    }
-
-    fn store_held(&mut self, gate_hold: GateHold) {
-        if self.held.len() == HELD_MAX {
-            self.held.pop_front();
-        }
-        self.held.push_back(gate_hold);
+        self.effects.holds.remove(hold_id);
     }
 }

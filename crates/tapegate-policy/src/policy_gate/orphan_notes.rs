@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use tapegate_core::decision::LoggedDecision;
+use tapegate_core::gate::MessagePlace;
 use tapegate_core::pending::UnansweredRequest;
-use tapegate_core::side::{Lane, Side};
+use tapegate_core::side::Side;
 use tapegate_core::time::Timestamp;
 
 use super::PolicyGate;
@@ -21,13 +22,13 @@ pub(super) struct OrphanCounts {
 }
 
 impl PolicyGate {
-    pub(super) fn log_orphan_reply(&mut self, at: Timestamp, lane: Lane, from: Side, id: &[u8]) {
-        let count = next_count(&mut self.orphans.replies, from);
+    pub(super) fn log_orphan_reply(&mut self, place: MessagePlace, id: &[u8]) {
+        let count = next_count(&mut self.orphans.replies, place.from);
         if !is_noted(count) {
             return;
         }
         let reason = Cow::Borrowed("it does not answer any pending request");
-        let mut note = Note::new(at, lane, from);
+        let mut note = Note::new(place.at, place.lane, place.from);
         note.kind = NoteKind::OrphanReply { count };
         note.event.governance_decision = Some(LoggedDecision::Warn);
         note.event.message_id = Note::truncated_id(Some(id));

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::model::{Policy, Profile};
 use crate::redact::Redactor;
 
-/// The active policy.
 #[derive(Debug, Clone, Default)]
 pub struct ActivePolicy {
     /// The policy; without one, everything is sent on.
@@ -15,6 +14,25 @@ pub struct ActivePolicy {
     pub profile: Profile,
     /// Masks results on the wire, if they are to be masked.
     pub redactor: Option<Arc<Redactor>>,
+    /// Masks what is written: tapes, logs and approval requests.
+    pub masking: Option<Arc<Redactor>>,
+}
+
+impl ActivePolicy {
+    /// For sessions without a policy: everything is only observed.
+    pub fn observe_only(profile: Option<Profile>) -> Self {
+        Self { profile: profile.unwrap_or_default(), ..Self::default() }
+    }
+
+    /// Whether there are Cedar policies.
+    pub fn uses_cedar(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.cedar.is_some())
+    }
+
+    /// The policy's version; empty if there is none.
+    pub fn version(&self) -> &str {
+        self.policy.as_ref().map_or("", |policy| &policy.version)
+    }
 }
 
 /// A shared handle to the active policy. Clones refer to the same one.

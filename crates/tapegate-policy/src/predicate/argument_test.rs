@@ -3,6 +3,7 @@
 use std::fmt::{self, Display};
 
 use super::{KnownArguments, Predicate};
+use crate::command_rules::CommandTest;
 
 /// One test on a call's arguments.
 #[derive(Debug)]
@@ -12,14 +13,18 @@ pub enum ArgumentTest {
     /// There are no arguments that the rule does not name. Only rules that forward have this: in a
     /// rule that stops calls, an extra argument would bypass it.
     NoOthers(KnownArguments),
+    /// A test of each command that a call asks a shell to run. It is evaluated for one command, not
+    /// for the arguments.
+    Command(Box<CommandTest>),
 }
 
 impl ArgumentTest {
     /// A message for arguments that fail the test.
-    pub(crate) fn mismatch_text(&self) -> String {
+    pub(crate) fn mismatch_text(&self, arguments: &[u8]) -> String {
         match self {
-            Self::Value(predicate) => predicate.mismatch_text(),
+            Self::Value(predicate) => predicate.mismatch_text(arguments),
             Self::NoOthers(known) => known.mismatch_text(),
+            Self::Command(test) => test.mismatch_text(),
         }
     }
 
@@ -41,6 +46,7 @@ impl ArgumentTest {
         match self {
             Self::Value(predicate) => predicate.must_hold(arguments),
             Self::NoOthers(known) => known.cover(arguments),
+            Self::Command(_) => false,
         }
     }
 
@@ -49,6 +55,15 @@ impl ArgumentTest {
         match self {
             Self::Value(predicate) => predicate.may_hold(arguments),
             Self::NoOthers(known) => known.cover(arguments),
+            Self::Command(_) => false,
+        }
+    }
+
+    /// The test of a command, if it is one.
+    pub(crate) fn command(&self) -> Option<&CommandTest> {
+        match self {
+            Self::Command(test) => Some(test),
+            _ => None,
         }
     }
 
@@ -57,6 +72,7 @@ impl ArgumentTest {
         match self {
             Self::Value(predicate) => predicate.possible_match_text(),
             Self::NoOthers(known) => known.to_string(),
+            Self::Command(_) => "a part of the command is only known when it runs".to_owned(),
         }
     }
 }
@@ -66,6 +82,7 @@ impl Display for ArgumentTest {
         match self {
             Self::Value(predicate) => predicate.fmt(f),
             Self::NoOthers(known) => known.fmt(f),
+            Self::Command(test) => test.fmt(f),
         }
     }
 }

@@ -38,7 +38,6 @@ struct ValueReading<'r> {
     budget: &'r ScanBudget,
 }
 
-/// The position of a value.
 #[derive(Clone, Copy, Default)]
 struct ValuePosition {
     depth: usize,

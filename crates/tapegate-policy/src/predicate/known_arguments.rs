@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
 use tapegate_core::json::path::{JsonPath, StepSelector};
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, children};
+use tapegate_core::json::{self, JsonFault, JsonKind, children};
 
 /// The arguments that a rule names.
 #[derive(Debug, Default)]
@@ -84,8 +84,8 @@ impl KnownValue {
 }
 
 fn is_empty(object: &[u8]) -> Result<bool, JsonFault> {
-    let mut cursor = Cursor::new(object)?;
-    Ok(cursor.open()? == JsonKind::Object && cursor.next_key()?.is_none())
+    let is_object = JsonKind::of(object)? == JsonKind::Object;
+    Ok(is_object && json::members(object).next().transpose()?.is_none())
 }
 
 impl KnownArguments {

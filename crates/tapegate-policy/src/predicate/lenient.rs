@@ -47,7 +47,6 @@ struct LenientWalk<'p, 's> {
     show: &'s mut dyn FnMut(&[u8]) -> bool,
 }
 
-/// The position of a walk.
 #[derive(Clone, Copy)]
 struct WalkPosition {
     /// The index of the next step.

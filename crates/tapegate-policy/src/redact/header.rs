@@ -1,11 +1,11 @@
 //! How a tape's header describes the rules and the key of its redaction, so that replay can repeat
 //! it.
 
-use tapegate_core::json::{Cursor, JsonFault, JsonKind};
+use tapegate_core::json::{self, JsonFault, JsonKind, JsonObject};
 
 use super::Redactor;
 use super::ordered_members::OrderedMembers;
-use super::placeholder::{RedactionKey, json_string};
+use super::placeholder::RedactionKey;
 use super::rules::{RedactionRules, RuleError};
 
 /// The member of a tape's header that this module reads and writes.
@@ -50,25 +50,17 @@ impl Redactor {
     /// pass, and the key, or only its id if it is the user's own.
     pub fn header_extra(&self) -> Vec<u8> {
         let list = |rules: &RedactionRules| {
-            let texts = rules.texts().iter().map(|text| json_string(text));
-            [b"[", texts.collect::<Vec<_>>().join(&b","[..]).as_slice(), b"]"].concat()
+            json::array(rules.texts().iter().map(|text| json::quoted(text)))
         };
-        let mut out = b",\"redaction\":{\"rules\":".to_vec();
-        for (index, rules) in self.passes.iter().enumerate() {
-            out.extend_from_slice(match index {
-                0 => b"",
-                1 => b",\"then\":[",
-                _ => b",",
-            });
-            out.extend_from_slice(&list(rules));
-        }
-        out.extend_from_slice(if self.passes.len() > 1 { b"]" } else { b"" });
-        let key = match self.key.hex_if_public() {
-            Some(key) => format!(",\"key\":\"{key}\"}}"),
-            None => format!(",\"key_id\":\"{}\"}}", self.key.id()),
+        let (first, then) = self.passes.split_at(1.min(self.passes.len()));
+        let then = (!then.is_empty()).then(|| json::array(then.iter().map(list)));
+        let redaction =
+            JsonObject::new().raw_opt("rules", first.first().map(list)).raw_opt("then", then);
+        let redaction = match self.key.hex_if_public() {
+            Some(key) => redaction.text("key", &key),
+            None => redaction.text("key_id", &self.key.id()),
         };
-        out.extend_from_slice(key.as_bytes());
-        out
+        JsonObject::new().object("redaction", redaction).into_members()
     }
 
     /// The redactor that `extra` of a header describes, if there is one. `own` is the user's key,
@@ -121,24 +113,17 @@ impl HeaderMasking {
 
     fn read(value: &[u8]) -> Result<Self, JsonFault> {
         let mut masking = Self { passes: vec![Vec::new()], key: None, key_id: None };
-        let mut cursor = Cursor::new(value)?;
-        if cursor.open()? != JsonKind::Object {
-            return Err(JsonFault { at: 0, what: "not an object" });
-        }
-        while let Some(key) = cursor.next_key()? {
+        for (key, value) in json::whole_object(value)? {
             if key.is("rules") {
-                masking.passes[0] = texts(&mut cursor)?;
+                masking.passes[0] = texts(value)?;
             } else if key.is("then") {
-                cursor.open()?;
-                while cursor.next_item()? {
-                    masking.passes.push(texts(&mut cursor)?);
+                for rules in array(value)? {
+                    masking.passes.push(texts(rules?)?);
                 }
             } else if key.is("key") {
-                masking.key = Some(cursor.string()?.decode().into_owned());
+                masking.key = Some(text(value)?);
             } else if key.is("key_id") {
-                masking.key_id = Some(cursor.string()?.decode().into_owned());
-            } else {
-                cursor.value()?;
+                masking.key_id = Some(text(value)?);
             }
         }
         Ok(masking)
@@ -146,15 +131,21 @@ impl HeaderMasking {
 }
 
 /// Reads an array of strings.
-fn texts(cursor: &mut Cursor<'_>) -> Result<Vec<String>, JsonFault> {
-    let mut texts = Vec::new();
-    if cursor.open()? != JsonKind::Array {
-        return Err(JsonFault { at: cursor.position(), what: "not an array" });
+fn texts(value: &[u8]) -> Result<Vec<String>, JsonFault> {
+    array(value)?.map(|element| text(element?)).collect()
+}
+
+fn text(value: &[u8]) -> Result<String, JsonFault> {
+    let string = json::string(value).ok_or(JsonFault { at: 0, what: "not a string" })?;
+    Ok(string.into_owned())
+}
+
+/// The elements of an array; a fault if it is anything else.
+fn array(value: &[u8]) -> Result<impl Iterator<Item = Result<&[u8], JsonFault>>, JsonFault> {
+    match JsonKind::of(value)? {
+        JsonKind::Array => Ok(json::elements(value)),
+        _ => Err(JsonFault { at: 0, what: "not an array" }),
     }
-    while cursor.next_item()? {
-        texts.push(cursor.string()?.decode().into_owned());
-    }
-    Ok(texts)
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use memchr::memmem;
 use tapegate_core::frame::{Frame, MessageKind};
-use tapegate_core::json;
+use tapegate_core::json::{self, quoted};
 
 use super::field_names;
 use super::message_walk::{RedactWalk, RedactedText};
-use super::placeholder::{RedactionKey, is_placeholder, json_string};
+use super::placeholder::{RedactionKey, is_placeholder};
 use super::protocol_zone::ProtocolZone;
 use super::rules::RedactionRules;
 use super::text;
@@ -118,7 +118,7 @@ impl MaskingPass<'_> {
 
     /// The replacement for a message that turns out not to be one: an object, as tapes require.
     fn withhold(self, bytes: &[u8]) -> RedactedText {
-        let place = json_string(&self.key.withheld_placeholder(bytes));
+        let place = quoted(&self.key.withheld_placeholder(bytes));
         let text = [b"{\"redacted\":", place.as_slice(), b"}"].concat();
         RedactedText { text, pointers: vec![String::new()] }
     }

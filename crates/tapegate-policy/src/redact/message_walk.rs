@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr, quoted};
 
 use super::masking_pass::MaskingPass;
-use super::placeholder::{is_json_placeholder, json_string, placeholder};
+use super::placeholder::{is_json_placeholder, placeholder};
 use super::protocol_zone::ProtocolZone;
 use super::value_hash;
 use tapegate_core::json::path::{ChildPosition, PathDescent};
@@ -122,7 +122,7 @@ impl<'r, 'a> RedactWalk<'r, 'a> {
         let whole = reached && !split;
         let edits_before = self.edits.len();
         let busy = self.patterns || !states.is_empty() || (reached && split);
-        // The walk recurses, so depth is bounded; what cannot be searched is masked.
+        // The walk recurses, so depth is bounded; anything deeper cannot be searched and is masked.
         let too_deep = container && busy && self.labels.len() >= DEPTH_MAX;
         self.covered += usize::from(whole);
         match kind {
@@ -232,7 +232,7 @@ impl<'r, 'a> RedactWalk<'r, 'a> {
 
     fn push(&mut self, span: Range<usize>, text: &str) {
         let pointer = (self.covered == 0).then(|| self.pointer());
-        self.edits.push(TextEdit { span, text: json_string(text), pointer });
+        self.edits.push(TextEdit { span, text: quoted(text), pointer });
     }
 
     /// The current position as an RFC 6901 pointer.

@@ -9,7 +9,6 @@ use std::fmt;
 use std::ops::Range;
 
 use tapegate_core::hex;
-use tapegate_core::json::write_str;
 
 const OPEN: &str = "[REDACTED:";
 const DIGITS: usize = 12;
@@ -107,13 +106,6 @@ pub(super) fn is_json_placeholder(json: &[u8]) -> bool {
     inner.is_some_and(is_placeholder)
 }
 
-/// `text` as JSON.
-pub(super) fn json_string(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() + 2);
-    write_str(&mut out, text);
-    out
-}
-
 /// The parts of `text` that are not placeholders.
 pub(super) fn unmasked_ranges(text: &str) -> Vec<Range<usize>> {
     let mut gaps = Vec::new();
@@ -160,7 +152,7 @@ mod tests {
         assert_eq!(one, key.placeholder("github", "a"));
         assert_ne!(one, key.placeholder("github", "b"));
         assert_ne!(one, RedactionKey::for_tape([8; 32]).placeholder("github", "a"));
-        assert!(is_placeholder(&one) && is_json_placeholder(&json_string(&one)));
+        assert!(is_placeholder(&one) && is_json_placeholder(&tapegate_core::json::quoted(&one)));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 
-use tapegate_core::json::{self, compact};
+use tapegate_core::json::{self, compact, quoted};
 use tapegate_core::tape::{
     BadFrame, ByteSink, LineProblem, Mask, MessageLine, NumberedLine, TapeHeader, TapeLine,
     TapeReader, base64_decode, base64_encode,
@@ -15,7 +15,6 @@ use tapegate_core::tape::{
 use super::Redactor;
 use super::header::{HeaderError, MEMBER};
 use super::ordered_members::OrderedMembers;
-use super::placeholder::json_string;
 use super::upstream::mask_upstream;
 
 /// The result of redacting a tape.
@@ -222,11 +221,11 @@ impl LineJob<'_> {
                 (MEMBER, _) => continue,
                 ("raw", Some(text)) => {
                     let masked = self.mask_bytes(text.as_bytes());
-                    masked.map_or(value, |text| json_string(&String::from_utf8_lossy(&text)))
+                    masked.map_or(value, |text| quoted(&String::from_utf8_lossy(&text)))
                 }
                 ("raw_b64", Some(text)) => {
                     let masked = base64_decode(&text).and_then(|bytes| self.mask_bytes(&bytes));
-                    masked.map_or(value, |bytes| json_string(&base64_encode(&bytes)))
+                    masked.map_or(value, |bytes| quoted(&base64_encode(&bytes)))
                 }
                 _ => match self.redactor.message(&value).text {
                     Cow::Owned(masked) => {
@@ -237,7 +236,7 @@ impl LineJob<'_> {
                 },
             };
             out.push(b',');
-            out.extend_from_slice(&json_string(&self.text(Cow::Owned(key))));
+            out.extend_from_slice(&quoted(&self.text(Cow::Owned(key))));
             out.push(b':');
             out.extend_from_slice(&compact(&value));
         }

@@ -1,6 +1,6 @@
 //! Whether a list of rules refuses at least what another does.
 //!
-//! The first rule that matches decides. So the new list refuses at least as much for every call if
+//! The first rule that matches decides. So the new list refuses at least as much of each call if
 //! it results from the old one by these steps alone:
 //!
 //! - a rule that denies is inserted anywhere;

@@ -138,9 +138,18 @@ fn everything_else_in_a_policy_counts_too() {
         one_way(&loose, &strict);
     }
     let workflow = |rest: &str| with(&format!("approval: {{ w: {{ {rest} }} }}"));
+    // The approvers of a second workflow may decide, too.
+    let escalating = |rest: &str| with(&format!("approval: {{ w: {{ {rest} }}, v: {{}} }}"));
+    // A receiver of its links can approve.
+    let channel = |url: &str| {
+        let channels = format!("channels: {{ c: {{ type: ntfy, url: '{url}' }} }}");
+        with(&format!("approval: {{ w: {{ channels: [c] }} }}\n{channels}"))
+    };
     for (one, two) in [
         (workflow("timeout: 5m"), workflow("timeout: 6m")),
         (workflow("timeout: 5m"), workflow("timeout: 5m, approvers: [eve]")),
+        (escalating(""), escalating("escalate: { after: 1m, to: v }")),
+        (channel("http://a/"), channel("http://b/")),
         (workflow("timeout: 5m, on_timeout: deny"), workflow("timeout: 5m, on_timeout: approve")),
         (with("sources: [{ id: s }]"), with("sources: [{ id: s }, { id: t }]")),
         (with("recording: { enabled: true }"), with("recording: { enabled: false }")),

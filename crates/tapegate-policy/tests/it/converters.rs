@@ -47,12 +47,12 @@ impl ConvertedValue {
     }
 
     fn read(cursor: &mut Cursor<'_>, depth: usize) -> Option<Self> {
-        let (below, mut first) = (depth.checked_sub(1)?, true);
+        let below = depth.checked_sub(1)?;
         match cursor.kind().ok()? {
             JsonKind::Object => {
                 cursor.open().ok()?;
                 let mut members = Vec::new();
-                while let Some(key) = cursor.key(&mut first).ok()? {
+                while let Some(key) = cursor.next_key().ok()? {
                     members.push((key.decode().into_owned(), Self::read(cursor, below)?));
                 }
                 Some(Self::Map(members))
@@ -60,7 +60,7 @@ impl ConvertedValue {
             JsonKind::Array => {
                 cursor.open().ok()?;
                 let mut items = Vec::new();
-                while cursor.next_element(&mut first).ok()? {
+                while cursor.next_item().ok()? {
                     items.push(Self::read(cursor, below)?);
                 }
                 Some(Self::List(items))

@@ -6,8 +6,9 @@ use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Approval, Gate, GateInput, HoldEnd, HoldId, Refusal, Topic, Verdict};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::Timestamp;
-use tapegate_policy::approval_channel::{ApprovalChannel, ApprovalRequest};
+use tapegate_policy::approval_channel::{ApprovalChannel, ApprovalRequest, UserAnswer};
 use tapegate_policy::decide::PolicyPrincipal;
+use tapegate_policy::hold_register::HoldRegister;
 use tapegate_policy::inspect::TransportKind;
 use tapegate_policy::load::load;
 use tapegate_policy::model::{Policy, Profile};
@@ -15,7 +16,11 @@ use tapegate_policy::note::{Note, NoteSink};
 use tapegate_policy::policy_gate::{
     ActivePolicy, GateEffects, GateSettings, IdGenerator, PolicyGate, PolicyHandle,
 };
+use tapegate_policy::request_state::RequestStateKey;
 use tapegate_yaml::files::MemoryFiles;
+
+/// The key of the states that clients carry.
+pub(crate) const STATE_KEY: [u8; 32] = [7; 32];
 
 /// A gate and everything it did.
 pub(crate) struct GateHarness {
@@ -50,6 +55,18 @@ impl ApprovalChannel for GateRecord {
             "ask {} {} {} by {workflow_name} for {client}: {reason}",
             ticket.0, subject.word, subject.name
         );
+        let mut asked = self.asked.lock().unwrap();
+        asked.push(line);
+        if let Some(mode) = asking.ask {
+            asked.push(format!("the user may be asked by a {mode:?} about {}", asking.call_hash()));
+        }
+        if let Some(answer) = &asking.answer {
+            asked.push(format!("{answer:?}"));
+        }
+    }
+
+    fn answer_request(&mut self, _: Timestamp, ticket: HoldId, answer: &UserAnswer) {
+        let line = format!("{} answered {} {:?}", answer.by(), ticket.0, answer.choice);
         self.asked.lock().unwrap().push(line);
     }
 
@@ -120,7 +137,9 @@ impl GateHarness {
         let hands = GateEffects {
             notes: Box::new(memory.clone()),
             approval_channel: Box::new(memory.clone()),
+            holds: HoldRegister::default(),
             ids: IdGenerator::new("c"),
+            states: Some(RequestStateKey::new(STATE_KEY)),
             clock: Box::new(|| 0),
         };
         let settings = GateSettings {

@@ -16,6 +16,7 @@ mod converters;
 mod folders;
 mod gate_harness;
 mod generated_policies;
+mod in_agent;
 mod lenient_readers;
 mod list_replies;
 mod matrix;
@@ -28,6 +29,7 @@ mod prototypes;
 mod published_docs;
 mod redaction;
 mod relay_sessions;
+
 mod sessions;
 mod spellings;
 mod subscriptions;

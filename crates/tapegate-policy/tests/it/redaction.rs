@@ -104,11 +104,11 @@ fn same_but_for_placeholders(before: &[u8], after: &[u8]) -> bool {
 fn children(text: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let mut cursor = json::Cursor::new(text).ok()?;
     let kind = cursor.open().ok()?;
-    let (mut children, mut first, mut at) = (Vec::new(), true, 0);
+    let (mut children, mut at) = (Vec::new(), 0);
     loop {
         let more = match kind {
-            json::JsonKind::Object => cursor.key(&mut first).ok()?.is_some(),
-            _ => cursor.next_element(&mut first).ok()?,
+            json::JsonKind::Object => cursor.next_key().ok()?.is_some(),
+            _ => cursor.next_item().ok()?,
         };
         if !more {
             children.push((cursor.slice(at, cursor.position()), &b"null"[..]));

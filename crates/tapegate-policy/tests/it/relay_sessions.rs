@@ -67,11 +67,10 @@ fn shows_hidden(answer: &[u8]) -> bool {
     let Some(mut cursor) = envelope.result.and_then(|result| Cursor::new(result).ok()) else {
         return false;
     };
-    let mut first = true;
     if !matches!(cursor.open(), Ok(JsonKind::Object)) {
         return false;
     }
-    while let Ok(Some(key)) = cursor.key(&mut first) {
+    while let Ok(Some(key)) = cursor.next_key() {
         let is_list = key.decode().replace(['_', '-'], "").eq_ignore_ascii_case("tools");
         let list = array_items(cursor.value().unwrap());
         let is_hidden = |item: &&[u8]| member(item, "name") == Some(b"\"hidden\"");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tapegate_core::gate::{Approval, Gate, HoldEnd, HoldId, Topic, Verdict};
+use tapegate_core::gate::{Approval, Gate, HoldEnd, HoldId, MessagePlace, Topic, Verdict};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::Timestamp;
 use tapegate_policy::inspect::TransportKind;
@@ -341,7 +341,8 @@ fn a_traceparent_that_is_none_is_not_noted() {
 fn an_oversized_message_is_noted_in_both_profiles() {
     for profile in [Profile::Production, Profile::Development] {
         let mut rig = GateHarness::new(None, profile);
-        rig.warden.note_oversize(Timestamp::default(), Lane::ONLY, Side::Client, 11_000_000, b"{");
+        let (at, lane, from) = (Timestamp::default(), Lane::ONLY, Side::Client);
+        rig.warden.note_oversize(MessagePlace { at, lane, from }, 11_000_000, b"{");
         assert_eq!(rig.noted(), ["framing reject "]);
     }
 }

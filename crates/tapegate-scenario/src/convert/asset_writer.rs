@@ -32,11 +32,19 @@ pub(super) struct AssetWriter<'a> {
 
 impl<'a> AssetWriter<'a> {
     pub(super) fn new(assets: &'a mut dyn AssetSink, options: &ConversionOptions<'_>) -> Self {
+        Self::with_limits(assets, options.strict, (options.inline_bytes_max, FILE_BYTES_MAX))
+    }
+
+    fn with_limits(
+        assets: &'a mut dyn AssetSink,
+        strict: bool,
+        (inline_bytes_max, file_bytes_max): (usize, usize),
+    ) -> Self {
         Self {
             assets,
-            inline_bytes_max: options.inline_bytes_max,
-            file_bytes_max: FILE_BYTES_MAX,
-            strict: options.strict,
+            inline_bytes_max,
+            file_bytes_max,
+            strict,
             known: HashMap::new(),
             names: HashSet::new(),
             numbers: HashMap::new(),
@@ -222,19 +230,7 @@ mod tests {
     #[test]
     fn a_text_that_no_file_may_hold_is_left_out_with_a_warning() {
         let mut assets = NullAssetSink;
-        let mut spiller = AssetWriter {
-            assets: &mut assets,
-            inline_bytes_max: 4,
-            file_bytes_max: 9,
-            strict: false,
-            known: HashMap::new(),
-            names: HashSet::new(),
-            numbers: HashMap::new(),
-            hasher: RandomState::new(),
-            files: 0,
-            bytes: 0,
-            left_out: (0, 0),
-        };
+        let mut spiller = AssetWriter::with_limits(&mut assets, false, (4, 9));
         let long = "x".repeat(10);
         let mut node = Node::map(vec![
             Node::entry("text", Node::text(long)),

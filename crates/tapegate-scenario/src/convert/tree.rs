@@ -1,6 +1,6 @@
 //! Recorded JSON as a node tree, or as raw JSON where a tree cannot hold it exactly.
 
-use tapegate_core::json::{self, Cursor, JsonKind};
+use tapegate_core::json;
 
 use crate::load::json::read_unplaced;
 use crate::node::Node;
@@ -21,23 +21,9 @@ pub(super) fn read(text: &[u8]) -> Node {
 
 /// The members of a JSON object, in order; empty if it is not an object.
 pub(super) fn members(text: &[u8]) -> Vec<(String, &[u8])> {
-    let mut found = Vec::new();
     // Messages were validated when the tape was read.
-    collect(text, &mut found).unwrap_or_default();
-    found
-}
-
-fn collect<'a>(text: &'a [u8], found: &mut Vec<(String, &'a [u8])>) -> Result<(), json::JsonFault> {
-    let mut cursor = Cursor::new(text)?;
-    if cursor.kind()? != JsonKind::Object {
-        return Ok(());
-    }
-    cursor.open()?;
-    let mut first = true;
-    while let Some(key) = cursor.key(&mut first)? {
-        found.push((key.decode().into_owned(), cursor.value()?));
-    }
-    Ok(())
+    let members = json::members(text).map_while(Result::ok);
+    members.map(|(key, value)| (key.decode().into_owned(), value)).collect()
 }
 
 /// The elements of an array; empty if it is not an array.

@@ -69,6 +69,7 @@ impl DeliveryLine {
     /// Sends the rest as fast as possible, or with `at_once` drops it.
     pub(super) fn finish_early(&mut self, at_once: bool) {
         if let DeliveryLoad::Raw(raw) = &mut self.load {
+            // The client has given up on the answer, so it should not block the pipe.
             (raw.pace, raw.due_ns) = (DeliveryPace::FULL, 0);
             if at_once {
                 (raw.payload, raw.ends) = (RepeatedBytes::default(), true);
@@ -144,6 +145,7 @@ pub(super) fn raw(
 pub(super) fn padded(parts: &[&[u8]], bytes: usize, padding: char) -> RepeatedBytes {
     let payload = RepeatedBytes::of(parts);
     let missing = bytes.saturating_sub(payload.remaining_bytes());
+    // Rounded up: the limit is one that must be exceeded.
     payload.followed_by(padding.to_string().into_bytes(), missing.div_ceil(padding.len_utf8()))
 }
 

@@ -1,6 +1,6 @@
 //! Side effects that consist of sending something.
 
-use tapegate_core::json;
+use tapegate_core::frame::{notification_text, request_text};
 use tapegate_core::time::Timestamp;
 
 use super::delivery_line::{DeliveryLoad, DeliveryPace, raw};
@@ -34,11 +34,13 @@ impl DeliveryQueue {
         if self.left {
             return Err("the client has disconnected");
         }
+        // A trigger may fire with every request.
         if self.active_effects() >= EFFECTS_MAX {
             return Err("too many side effects are running");
         }
         match effect {
             ServerEffect::NotificationFlood { per_second, duration_ns, method, .. } => {
+                // Computed up front, so the number is the same however slow the client reads.
                 let times = (!how.endless).then(|| times(*per_second, *duration_ns));
                 self.flood(at, message(None, method, how.params), Some(*per_second), times, how);
             }
@@ -60,6 +62,7 @@ impl DeliveryQueue {
                 );
             }
             ServerEffect::PipeDeadlock { .. } if self.streams => {
+                // Over HTTP, each side has buffers and streams of its own, so nothing would block.
                 return Err("pipe_deadlock needs a pipe; HTTP has none");
             }
             ServerEffect::PipeDeadlock { bytes } => {
@@ -95,6 +98,7 @@ impl DeliveryQueue {
     }
 
     fn active_effects(&self) -> usize {
+        // A raw line without a ticket is not an answer, so an effect sends it.
         let is_effect = |line: &&super::DeliveryLine| {
             line.delivery_id.is_none() && matches!(line.load, DeliveryLoad::Raw(_))
         };
@@ -104,20 +108,10 @@ impl DeliveryQueue {
 
 /// Writes a request or a notification.
 fn message(id: Option<&str>, method: &str, params: Option<&[u8]>) -> Vec<u8> {
-    let mut text = b"{\"jsonrpc\":\"2.0\",".to_vec();
-    if let Some(id) = id {
-        text.extend_from_slice(b"\"id\":");
-        text.extend_from_slice(id.as_bytes());
-        text.push(b',');
+    match id {
+        Some(id) => request_text(id.as_bytes(), method, params),
+        None => notification_text(method, params),
     }
-    text.extend_from_slice(b"\"method\":");
-    json::write_str(&mut text, method);
-    if let Some(params) = params {
-        text.extend_from_slice(b",\"params\":");
-        text.extend_from_slice(params);
-    }
-    text.push(b'}');
-    text
 }
 
 /// A message of exactly this many bytes, its line end included. It is harmless to a client that

@@ -43,6 +43,7 @@ impl MessageFlood {
         budget: &mut usize,
         act: &mut dyn FnMut(ActorAction<'_>),
     ) -> bool {
+        // Before sending, or a client that pauses would get all missed copies in one burst.
         self.drop_backlog(at);
         while !self.is_finished() && *budget > 0 && self.due_ns() <= at.mono_ns {
             match &self.about {
@@ -52,6 +53,7 @@ impl MessageFlood {
                 Some(about) => act(ActorAction::Tell { about, parts: &[&self.message] }),
                 None => act(ActorAction::Say(&[&self.message])),
             }
+            // With its line end.
             *budget = budget.saturating_sub(self.message.len() + 1);
             self.next += 1;
         }

@@ -2,7 +2,6 @@
 
 use crate::node::{Node, NodeValue};
 
-/// The style of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextStyle {
     /// Without quotes.

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use tapegate_core::frame::error_object;
 use tapegate_core::json;
 
 use super::EngineNote;
@@ -104,14 +105,11 @@ impl EngineTurn<'_, '_> {
         if !request.modern {
             return self.send_result(request, result);
         }
-        let mut out = Vec::with_capacity(result.len() + 256);
-        stateless::write_stateless_result(
-            result,
-            is_cacheable(request.method),
-            &self.script.info,
-            &mut out,
+        let cacheable = is_cacheable(request.method);
+        self.send_result(
+            request,
+            &stateless::complete_result(result, cacheable, &self.script.info),
         );
-        self.send_result(request, &out);
     }
 
     /// Answers with a result that is already complete.
@@ -127,7 +125,7 @@ impl EngineTurn<'_, '_> {
         message: &str,
         data: Option<&[u8]>,
     ) {
-        self.send(request, b",\"error\":", &error(code, message, data));
+        self.send(request, b",\"error\":", &error_object(code, message, data));
     }
 
     fn send(&mut self, request: &EngineRequest<'_>, member: &[u8], body: &[u8]) {
@@ -185,7 +183,7 @@ impl EngineTurn<'_, '_> {
         data: Option<&[u8]>,
         batch: Option<u32>,
     ) {
-        let body = error(code, message, data.filter(|data| *data != b"null"));
+        let body = error_object(code, message, data.filter(|data| *data != b"null"));
         let parts: [&[u8]; 5] = [b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"error\":", &body, b"}"];
         match batch {
             Some(batch) => self.add_to_batch(batch, &parts),
@@ -258,16 +256,4 @@ fn describe(effect: &ServerEffect) -> (&'static str, Option<&JsonTemplate>) {
 fn is_cacheable(method: &str) -> bool {
     matches!(method, "resources/read" | "server/discover")
         || ItemKind::of_list_method(method).is_some()
-}
-
-/// Writes a JSON-RPC error object.
-pub(super) fn error(code: i32, message: &str, data: Option<&[u8]>) -> Vec<u8> {
-    let mut out = format!("{{\"code\":{code},\"message\":").into_bytes();
-    json::write_str(&mut out, message);
-    if let Some(data) = data {
-        out.extend_from_slice(b",\"data\":");
-        out.extend_from_slice(data);
-    }
-    out.push(b'}');
-    out
 }

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use tapegate_core::json::JsonObject;
+
 use crate::model::{
     AnswerSource, EffectTrigger, EventKind, ItemResponse, PhaseState, Scenario, ScenarioAction,
     ScenarioItem, ScenarioReply,
@@ -15,40 +17,35 @@ pub(super) fn state_capabilities(
 ) -> Vec<u8> {
     match &state.capabilities {
         Some(given) => given.to_json(),
-        None => infer(scenario, reloads).into_bytes(),
+        None => infer(scenario, reloads),
     }
 }
 
 /// Infers capabilities from all phases, because a client learns them only once.
-fn infer(scenario: &Scenario, reloads: bool) -> String {
+fn infer(scenario: &Scenario, reloads: bool) -> Vec<u8> {
     let actions = ScenarioActions::of(scenario);
-    let mut all = Vec::new();
-    let kind = |name: &str, items: StateItems, more: &str| {
+    let kind = |name: &str, items: StateItems, subscribes: bool| {
         let has = states(scenario).any(|state| !items(state).is_empty());
         let changed = format!("notifications/{name}/list_changed");
         let changes = reloads || has_changes(scenario, items) || actions.notify(&changed);
-        has.then(|| match (changes, more) {
-            (true, "") => format!("\"{name}\":{{\"listChanged\":true}}"),
-            (true, more) => format!("\"{name}\":{{{more},\"listChanged\":true}}"),
-            (false, more) => format!("\"{name}\":{{{more}}}"),
-        })
+        let subscribe = subscribes.then_some("true");
+        let changes = changes.then_some("true");
+        let object = JsonObject::new().raw_opt("subscribe", subscribe);
+        has.then(|| object.raw_opt("listChanged", changes).finish())
     };
     let resources: StateItems = |state| &state.resources;
     let templates: StateItems = |state| &state.templates;
     let has_resources = states(scenario).any(|state| !resources(state).is_empty());
     // Both are the capability `resources`; a scenario may have only templates.
     let items = if has_resources { resources } else { templates };
-    let more = if subscribes(scenario, &actions) { "\"subscribe\":true" } else { "" };
-    all.extend(kind("tools", |state| &state.tools, ""));
-    all.extend(kind("resources", items, more));
-    all.extend(kind("prompts", |state| &state.prompts, ""));
-    if actions.logs() {
-        all.push("\"logging\":{}".to_owned());
-    }
-    if scenario.methods.iter().any(|(name, _)| name == "completion/complete") {
-        all.push("\"completions\":{}".to_owned());
-    }
-    format!("{{{}}}", all.join(","))
+    let completes = scenario.methods.iter().any(|(name, _)| name == "completion/complete");
+    JsonObject::new()
+        .raw_opt("tools", kind("tools", |state| &state.tools, false))
+        .raw_opt("resources", kind("resources", items, subscribes(scenario, &actions)))
+        .raw_opt("prompts", kind("prompts", |state| &state.prompts, false))
+        .raw_opt("logging", actions.logs().then_some("{}"))
+        .raw_opt("completions", completes.then_some("{}"))
+        .finish()
 }
 
 type StateItems = fn(&PhaseState) -> &Vec<Rc<ScenarioItem>>;

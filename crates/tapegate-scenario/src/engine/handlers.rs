@@ -1,7 +1,7 @@
 //! Answers from handlers: a program or another server.
 
 use tapegate_core::actor::{ActorAction, HandlerCall, HandlerTarget};
-use tapegate_core::json;
+use tapegate_core::json::{self, JsonObject};
 
 use super::engine_turn::{CODE_FAILED, EngineTurn};
 use super::request::EngineRequest;
@@ -51,22 +51,18 @@ impl EngineTurn<'_, '_> {
             Some(ItemKind::Prompt) => "prompt",
             None => "method",
         };
-        let mut out = format!("{{\"{kind}\":").into_bytes();
-        json::write_str(&mut out, request.called.unwrap_or(request.method));
-        out.extend_from_slice(b",\"arguments\":");
-        out.extend_from_slice(context.arguments().unwrap_or(b"{}"));
-        out.extend_from_slice(b",\"context\":{\"phase\":");
-        json::write_str(&mut out, context.phase);
-        let counts = format!(
-            ",\"phase_index\":{},\"call_count\":{},\"connection_id\":{},\"request_id\":",
-            context.phase_index, context.call_count, context.connection
-        );
-        out.extend_from_slice(counts.as_bytes());
-        out.extend_from_slice(request.id);
-        out.extend_from_slice(b",\"method\":");
-        json::write_str(&mut out, request.method);
-        out.extend_from_slice(b"}}");
-        out
+        let place = JsonObject::new()
+            .text("phase", context.phase)
+            .number("phase_index", context.phase_index)
+            .number("call_count", context.call_count)
+            .number("connection_id", context.connection)
+            .raw("request_id", request.id)
+            .text("method", request.method);
+        JsonObject::new()
+            .text(kind, request.called.unwrap_or(request.method))
+            .raw("arguments", context.arguments().unwrap_or(b"{}"))
+            .object("context", place)
+            .finish()
     }
 
     /// Forwards the answer of a handler unchanged.

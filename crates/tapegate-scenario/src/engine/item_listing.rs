@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
+use tapegate_core::json::{self, JsonObject};
 use tapegate_core::tape::{base64_decode, base64_encode};
 
 use super::{EngineMap, stateless};
@@ -74,32 +75,18 @@ impl ItemListing {
     }
 
     fn write_page(&self, number: usize, more: bool) -> Box<[u8]> {
-        let mut out = format!("{{\"{}\":[", self.member()).into_bytes();
         let start = number.saturating_mul(self.page_size);
-        for (position, item) in self.visible_items().skip(start).take(self.page_size).enumerate() {
-            if position > 0 {
-                out.push(b',');
-            }
-            item.definition.write_json(&mut out);
-        }
-        out.push(b']');
-        if more {
-            // The kind is part of the cursor, so that a cursor of one list is an error in another.
-            let cursor = base64_encode(format!("{}:{}", self.member(), number + 1).as_bytes());
-            out.extend_from_slice(format!(",\"nextCursor\":\"{cursor}\"").as_bytes());
-        }
-        out.push(b'}');
-        out.into()
+        let items = self.visible_items().skip(start).take(self.page_size);
+        let items = json::array(items.map(|item| item.definition.to_json()));
+        // The kind is part of the cursor, so that a cursor of one list is an error in another.
+        let cursor = || base64_encode(format!("{}:{}", self.member(), number + 1).as_bytes());
+        let cursor = more.then(|| json::quoted(&cursor()));
+        JsonObject::new().raw(self.member(), items).raw_opt("nextCursor", cursor).finish().into()
     }
 
     fn stateless_pages(&self, info: &[u8]) -> Vec<Box<[u8]>> {
-        let pages = self.write();
-        let finish = |page: Box<[u8]>| {
-            let mut out = Vec::with_capacity(page.len() + info.len() + 128);
-            stateless::write_stateless_result(&page, true, info, &mut out);
-            out.into()
-        };
-        pages.into_iter().map(finish).collect()
+        let pages = self.write().into_iter();
+        pages.map(|page| stateless::complete_result(&page, true, info).into()).collect()
     }
 
     fn read_cursor(&self, cursor: &str) -> Option<usize> {

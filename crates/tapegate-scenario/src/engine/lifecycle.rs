@@ -1,7 +1,7 @@
 //! Requests that every server answers: handshake, discovery, lists and log level.
 
-use tapegate_core::frame::Envelope;
-use tapegate_core::json;
+use tapegate_core::frame::{Envelope, unsupported_version_data};
+use tapegate_core::json::{self, JsonObject};
 
 use super::engine_turn::{CODE_PARAMS, EngineTurn};
 use super::prepared_scenario::MODERN;
@@ -32,41 +32,31 @@ impl EngineTurn<'_, '_> {
         let script = self.script;
         let wanted = wanted.unwrap_or_default();
         let Some(version) = script.negotiate(&wanted) else {
-            let data = unsupported_version(&wanted);
+            let data = unsupported_version_data(MODERN, &wanted);
             return self.error(request, CODE_VERSION, UNSUPPORTED_VERSION, Some(&data));
         };
         self.engine_session.version = Some(version.into());
-        let mut out = b"{\"protocolVersion\":".to_vec();
-        json::write_str(&mut out, version);
-        self.write_capabilities(&mut out);
-        out.extend_from_slice(b",\"serverInfo\":");
-        out.extend_from_slice(&script.info);
-        self.write_instructions(&mut out);
-        out.push(b'}');
-        self.result(request, &out);
+        let result = JsonObject::new()
+            .text("protocolVersion", version)
+            .raw("capabilities", &self.scene().capabilities)
+            .raw("serverInfo", &script.info)
+            .raw_opt("instructions", self.instructions());
+        self.result(request, &result.finish());
         // After the answer, so that no side effect precedes it.
         self.handle_connected();
     }
 
     /// Answers `server/discover`.
     pub(super) fn handle_discover(&mut self, request: &EngineRequest<'_>) {
-        let mut out = format!("{{\"supportedVersions\":[\"{MODERN}\"]").into_bytes();
-        self.write_capabilities(&mut out);
-        self.write_instructions(&mut out);
-        out.push(b'}');
-        self.result(request, &out);
+        let result = JsonObject::new()
+            .raw("supportedVersions", json::array([json::quoted(MODERN)]))
+            .raw("capabilities", &self.scene().capabilities)
+            .raw_opt("instructions", self.instructions());
+        self.result(request, &result.finish());
     }
 
-    fn write_capabilities(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b",\"capabilities\":");
-        out.extend_from_slice(&self.scene().capabilities);
-    }
-
-    fn write_instructions(&self, out: &mut Vec<u8>) {
-        if let Some(instructions) = &self.script.scenario.server.instructions {
-            out.extend_from_slice(b",\"instructions\":");
-            json::write_str(out, instructions);
-        }
+    fn instructions(&self) -> Option<Vec<u8>> {
+        self.script.scenario.server.instructions.as_deref().map(json::quoted)
     }
 
     /// Answers `logging/setLevel`.
@@ -92,7 +82,7 @@ impl EngineTurn<'_, '_> {
             return wrong(&format!("`{}` is not a string", stateless::VERSION));
         };
         if version != MODERN {
-            let data = unsupported_version(&version);
+            let data = unsupported_version_data(MODERN, &version);
             return Err((CODE_VERSION, UNSUPPORTED_VERSION.to_owned(), data));
         }
         let meta = envelope.params.and_then(|params| json::member(params, "_meta"));
@@ -101,14 +91,6 @@ impl EngineTurn<'_, '_> {
             None => wrong(&format!("`{}` is missing in `_meta`", stateless::CAPABILITIES)),
         }
     }
-}
-
-/// The data of the error for a version that the server does not speak.
-fn unsupported_version(requested: &str) -> Vec<u8> {
-    let mut data = format!("{{\"supported\":[\"{MODERN}\"],\"requested\":").into_bytes();
-    json::write_str(&mut data, requested);
-    data.push(b'}');
-    data
 }
 
 /// The severity of a log level: 0 is `debug`, the least severe.

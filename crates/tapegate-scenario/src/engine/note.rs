@@ -25,7 +25,6 @@ pub enum EngineNote<'a> {
     Log {
         /// Its severity.
         level: crate::model::LogLevel,
-        /// The message.
         message: &'a str,
     },
     /// A side effect has started.
@@ -40,7 +39,6 @@ pub enum EngineNote<'a> {
         /// The request's id; for a sessionless client the name of the input request, as a JSON
         /// string.
         id: &'a [u8],
-        /// The method.
         method: &'a str,
     },
 }

@@ -165,8 +165,7 @@ impl EngineTurn<'_, '_> {
             ScenarioAction::Progress(form) => {
                 if let Some(token) = request.token {
                     let form = self.fill(&request, form);
-                    let mut params = Vec::with_capacity(form.len() + token.len() + 24);
-                    stateless::write_member(&form, "progressToken", token, &mut params);
+                    let params = stateless::with_first_member(&form, "progressToken", token);
                     self.notify(&request, "notifications/progress", Some(&params));
                 }
             }

@@ -1,5 +1,6 @@
 //! Messages that the server sends on its own: notifications, and requests to the client.
 
+use tapegate_core::frame::{notification_text, request_text};
 use tapegate_core::json;
 
 use super::EngineNote;
@@ -49,8 +50,7 @@ impl EngineTurn<'_, '_> {
         self.engine_session.client_request_count += 1;
         let id =
             id.map_or_else(|| self.engine_session.client_request_count.to_string(), str::to_owned);
-        let mut line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":").into_bytes();
-        write_call(&mut line, method, params);
+        let line = request_text(id.as_bytes(), method, params);
         self.note(EngineNote::Asked { id: id.as_bytes(), method });
         self.send_notification_line(request, &line);
         id.into_bytes().into()
@@ -70,9 +70,7 @@ impl EngineTurn<'_, '_> {
                 return;
             }
         }
-        let mut line = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
-        write_call(&mut line, method, params);
-        self.send_notification_line(request, &line);
+        self.send_notification_line(request, &notification_text(method, params));
     }
 
     fn send_notification_line(&mut self, request: &EngineRequest<'_>, line: &[u8]) {
@@ -82,14 +80,4 @@ impl EngineTurn<'_, '_> {
             id => self.engine_session.delivery.send_related(id, &[line], self.act),
         }
     }
-}
-
-/// Appends the method and the params, and closes the object.
-pub(super) fn write_call(out: &mut Vec<u8>, method: &str, params: Option<&[u8]>) {
-    json::write_str(out, method);
-    if let Some(params) = params {
-        out.extend_from_slice(b",\"params\":");
-        out.extend_from_slice(params);
-    }
-    out.push(b'}');
 }

@@ -1,6 +1,6 @@
 //! Members that the sessionless revision requires in every result.
 
-use tapegate_core::json::{self, Cursor, JsonFault, JsonKind};
+use tapegate_core::json::{self, JsonFault, JsonObject};
 
 /// The `_meta` key for the protocol revision of a request.
 pub(super) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -12,103 +12,66 @@ pub(super) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// Appends a result, adding the members it must have but lacks: its type, the server info and, if
-/// it is cacheable, its lifetime. A result that is not an object is copied unchanged.
-pub(super) fn write_stateless_result(
-    result: &[u8],
-    cacheable: bool,
-    info: &[u8],
-    out: &mut Vec<u8>,
-) {
-    let start = out.len();
-    if add(result, cacheable, info, out).is_err() {
-        out.truncate(start);
-        out.extend_from_slice(result);
+/// A result with the members it must have but lacks: its type, the server info and, if it is
+/// cacheable, its lifetime. A result that is not an object stays as it is.
+pub(super) fn complete_result(result: &[u8], cacheable: bool, info: &[u8]) -> Vec<u8> {
+    match result.trim_ascii_start().starts_with(b"{") {
+        true => add(result, cacheable, info).unwrap_or_else(|_| result.to_vec()),
+        false => result.to_vec(),
     }
 }
 
-fn add(result: &[u8], cacheable: bool, info: &[u8], out: &mut Vec<u8>) -> Result<(), JsonFault> {
-    let mut cursor = Cursor::new(result)?;
-    if cursor.kind()? != JsonKind::Object {
-        out.extend_from_slice(result);
-        return Ok(());
-    }
-    cursor.open()?;
-    let (mut typed, mut ttl, mut scope, mut meta, mut first) = (false, false, false, false, true);
+fn add(result: &[u8], cacheable: bool, info: &[u8]) -> Result<Vec<u8>, JsonFault> {
+    let (mut ttl, mut scope, mut meta) = (false, false, false);
     // Looked up before writing, because the type goes first.
-    let typed_already = json::member(result, "resultType").is_some();
-    out.push(b'{');
-    if !typed_already {
-        typed = true;
-        out.extend_from_slice(b"\"resultType\":\"complete\"");
-    }
-    let mut any = typed;
-    while let Some(key) = cursor.key(&mut first)? {
-        let value = cursor.value()?;
-        if any {
-            out.push(b',');
-        }
-        any = true;
-        out.push(b'"');
-        out.extend_from_slice(key.raw);
-        out.extend_from_slice(b"\":");
+    let lacks_type = json::member(result, "resultType").is_none();
+    let mut out = JsonObject::new().raw_opt("resultType", lacks_type.then_some("\"complete\""));
+    for member in json::members(result) {
+        let (key, value) = member?;
         ttl |= key.is("ttlMs");
         scope |= key.is("cacheScope");
-        if key.is("_meta") && value.starts_with(b"{") && json::member(value, SERVER_INFO).is_none()
-        {
-            meta = true;
-            write_member(value, SERVER_INFO, info, out);
-        } else {
-            meta |= key.is("_meta");
-            out.extend_from_slice(value);
-        }
+        meta |= key.is("_meta");
+        let lacks_info = key.is("_meta")
+            && value.starts_with(b"{")
+            && json::member(value, SERVER_INFO).is_none();
+        out = match lacks_info {
+            true => out.copy(key, &with_first_member(value, SERVER_INFO, info)),
+            false => out.copy(key, value),
+        };
     }
-    if cacheable && !ttl {
-        out.extend_from_slice(b",\"ttlMs\":0");
-    }
-    if cacheable && !scope {
-        out.extend_from_slice(b",\"cacheScope\":\"private\"");
-    }
-    if !meta {
-        out.extend_from_slice(b",\"_meta\":");
-        write_member(b"{}", SERVER_INFO, info, out);
-    }
-    out.push(b'}');
-    Ok(())
+    let own_meta = || with_first_member(b"{}", SERVER_INFO, info);
+    let out = out
+        .raw_opt("ttlMs", (cacheable && !ttl).then_some("0"))
+        .raw_opt("cacheScope", (cacheable && !scope).then_some("\"private\""))
+        .raw_opt("_meta", (!meta).then(own_meta));
+    Ok(out.finish())
 }
 
 /// Returns the object with one more member in its `_meta`.
 pub(super) fn with_meta(object: &[u8], key: &str, value: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(object.len() + key.len() + value.len() + 16);
     let meta = json::member(object, "_meta").filter(|meta| meta.starts_with(b"{"));
     match (meta, object) {
         (Some(meta), _) => {
-            let mut new = Vec::new();
-            write_member(meta, key, value, &mut new);
+            let new = with_first_member(meta, key, value);
             let mut edits = json::JsonEdits::new(object);
             edits.replace(meta, &new);
-            out.extend_from_slice(&edits.finish());
+            edits.finish().into_owned()
         }
-        (None, [b'{', inner @ ..]) => {
-            out.extend_from_slice(b"{\"_meta\":");
-            write_member(b"{}", key, value, &mut out);
-            if inner.trim_ascii_start().first() != Some(&b'}') {
-                out.push(b',');
-            }
-            out.extend_from_slice(inner);
+        (None, [b'{', ..]) => {
+            with_first_member(object, "_meta", &JsonObject::new().raw(key, value).finish())
         }
-        (None, object) => out.extend_from_slice(object),
+        (None, object) => object.to_vec(),
     }
-    out
 }
 
-/// Appends an object with one more member at its start.
-pub(super) fn write_member(object: &[u8], key: &str, value: &[u8], out: &mut Vec<u8>) {
+/// An object with one more member at its start.
+pub(super) fn with_first_member(object: &[u8], key: &str, value: &[u8]) -> Vec<u8> {
     let inner = object.get(1..).unwrap_or(b"}");
-    out.extend_from_slice(format!("{{\"{key}\":").as_bytes());
-    out.extend_from_slice(value);
+    let mut out = JsonObject::new().raw(key, value).finish();
+    out.pop();
     if inner.trim_ascii_start().first() != Some(&b'}') {
         out.push(b',');
     }
     out.extend_from_slice(inner);
+    out
 }

@@ -1,10 +1,10 @@
 //! Subscriptions of sessionless clients to change notifications.
 
-use tapegate_core::json;
+use tapegate_core::frame::notification_text;
+use tapegate_core::json::{self, JsonObject};
 
 use super::engine_turn::{CODE_INTERNAL, CODE_PARAMS, EngineTurn};
 use super::request::EngineRequest;
-use super::server_messages::write_call;
 use super::stateless;
 use crate::template::{elements, text_of};
 
@@ -75,26 +75,15 @@ impl ChangeSubscription {
 
     /// The filter that was accepted, as the client is told.
     fn accepted_filter(&self) -> Vec<u8> {
-        let mut all: Vec<Vec<u8>> = Vec::new();
         let flags = [
             (self.tools, "toolsListChanged"),
             (self.prompts, "promptsListChanged"),
             (self.resources, "resourcesListChanged"),
         ];
         let wanted = flags.into_iter().filter(|flag| flag.0);
-        all.extend(wanted.map(|(_, name)| format!("\"{name}\":true").into_bytes()));
-        if !self.uris.is_empty() {
-            let mut uris = b"\"resourceSubscriptions\":[".to_vec();
-            for (index, uri) in self.uris.iter().enumerate() {
-                if index > 0 {
-                    uris.push(b',');
-                }
-                json::write_str(&mut uris, uri);
-            }
-            uris.push(b']');
-            all.push(uris);
-        }
-        [&b"{"[..], &all.join(&b','), b"}"].concat()
+        let filter = wanted.fold(JsonObject::new(), |filter, (_, name)| filter.flag(name, true));
+        let uris = || json::array(self.uris.iter().map(|uri| json::quoted(uri)));
+        filter.raw_opt("resourceSubscriptions", (!self.uris.is_empty()).then(uris)).finish()
     }
 }
 
@@ -163,8 +152,7 @@ impl EngineTurn<'_, '_> {
 
     fn notify_listener(&mut self, id: &[u8], method: &str, params: Option<&[u8]>) {
         let params = stateless::with_meta(params.unwrap_or(b"{}"), stateless::SUBSCRIPTION, id);
-        let mut line = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
-        write_call(&mut line, method, Some(&params));
+        let line = notification_text(method, Some(&params));
         self.engine_session.delivery.send_related(id, &[&line], self.act);
     }
 }

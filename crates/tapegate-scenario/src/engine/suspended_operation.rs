@@ -4,15 +4,14 @@
 //! and the state it was given. A state is valid once, and only for the method it was made for.
 
 use memchr::{memchr, memmem};
-use tapegate_core::json;
+use tapegate_core::frame::error_object;
+use tapegate_core::json::{self, JsonObject};
 
 use super::EngineNote;
-use super::answer::error;
 use super::engine_turn::{CODE_PARAMS, EngineTurn};
 use super::owned_request::OwnedRequest;
 use super::request::EngineRequest;
 use super::running_request::{ActionOutcome, RunningRequest};
-use super::server_messages::write_call;
 use super::stateless;
 use crate::model::ScenarioAction;
 use crate::template::{JsonTemplate, NamedValue};
@@ -39,8 +38,8 @@ pub(super) struct SuspendedOperation {
 #[derive(Default)]
 pub(super) struct RequiredInputs {
     names: Vec<String>,
-    /// The members of `inputRequests`.
-    requests: Vec<u8>,
+    /// The `inputRequests`.
+    requests: JsonObject,
     /// Inputs that are not requested, with the capability that the client lacks for each.
     beyond: Vec<NamedValue<&'static str>>,
 }
@@ -87,13 +86,10 @@ impl EngineTurn<'_, '_> {
         request: &EngineRequest<'_>,
         missing: &str,
     ) -> ActionOutcome {
-        let data = format!("{{\"requiredCapabilities\":{{\"{missing}\":{{}}}}}}");
-        self.error(
-            request,
-            CODE_CAPABILITY,
-            &missing_capability_message(missing),
-            Some(data.as_bytes()),
-        );
+        let required = JsonObject::new().raw(missing, "{}");
+        let data = JsonObject::new().object("requiredCapabilities", required).finish();
+        let message = missing_capability_message(missing);
+        self.error(request, CODE_CAPABILITY, &message, Some(&data));
         ActionOutcome::Refused
     }
 
@@ -107,15 +103,17 @@ impl EngineTurn<'_, '_> {
         let context = self.context(&play.owned_request.as_request());
         // From the seeded generator, so that a run can be repeated exactly.
         let state = format!("{:016x}{:016x}", context.next_random(), context.next_random());
-        let mut result = b"{\"resultType\":\"input_required\",\"inputRequests\":{".to_vec();
-        result.extend_from_slice(&wanted.requests);
-        result.extend_from_slice(format!("}},\"requestState\":\"{state}\"}}").as_bytes());
-        self.result(&play.owned_request.as_request(), &result);
+        let result = JsonObject::new()
+            .text("resultType", "input_required")
+            .object("inputRequests", wanted.requests)
+            .text("requestState", &state);
+        self.result(&play.owned_request.as_request(), &result.finish());
         // The ticket belongs to the answer that was just sent, not to the one after the retry.
         play.owned_request.delivery_id = 0;
         for (name, missing) in wanted.beyond {
-            let error = error(CODE_CAPABILITY, &missing_capability_message(missing), None);
-            play.owned_request.replies.push((name, [b"{\"error\":", &error[..], b"}"].concat()));
+            let error = error_object(CODE_CAPABILITY, &missing_capability_message(missing), None);
+            let reply = JsonObject::new().raw("error", error).finish();
+            play.owned_request.replies.push((name, reply));
         }
         let suspended = &mut self.engine_session.suspended;
         let taken = |one: &SuspendedOperation| one.play.owned_request.bytes();
@@ -189,16 +187,10 @@ fn response<'a>(responses: &'a [u8], name: &str) -> Option<&'a [u8]> {
 impl RequiredInputs {
     /// Adds an input request; returns its name as JSON.
     fn add(&mut self, name: &str, method: &str, params: Option<&[u8]>) -> Vec<u8> {
-        if !self.names.is_empty() {
-            self.requests.push(b',');
-        }
         self.names.push(name.to_owned());
-        let mut id = Vec::new();
-        json::write_str(&mut id, name);
-        self.requests.extend_from_slice(&id);
-        self.requests.extend_from_slice(b":{\"method\":");
-        write_call(&mut self.requests, method, params);
-        id
+        let request = JsonObject::new().text("method", method).raw_opt("params", params);
+        self.requests = std::mem::take(&mut self.requests).object(name, request);
+        json::quoted(name)
     }
 }
 

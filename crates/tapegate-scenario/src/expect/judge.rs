@@ -56,7 +56,6 @@ pub struct ExpectationReport {
 /// The result of one expectation.
 #[derive(Debug)]
 pub struct ExpectationResult {
-    /// The expectation.
     pub expectation: Expectation,
     /// Whether it holds.
     pub outcome: ExpectationOutcome,
@@ -101,6 +100,7 @@ impl ExpectationJudge {
     pub fn new(expectations: &[Expectation]) -> Self {
         let watch = |expectation: &Expectation| ExpectationWatch {
             expectation: expectation.clone(),
+            // Without a condition, it applies from the start.
             begun: expectation.after.is_none(),
             put: !expectation.pattern.has_replies(),
             reached: false,
@@ -119,6 +119,8 @@ impl ExpectationJudge {
         }
         // A scenario may flood its client with requests.
         if self.sent_requests.len() < ASKED_MAX {
+            // Beyond the limit, replies no longer count as replies to a method; everything else is
+            // still judged.
             self.sent_requests.insert((session, id.to_vec()), method.to_owned());
         }
     }
@@ -154,6 +156,7 @@ impl ExpectationJudge {
         frame: &Frame<'_>,
         phase: &str,
     ) {
+        // Messages of a batch count one by one, as evidence refers to them by number.
         self.heard += 1;
         let envelope = frame.envelope();
         let answer =
@@ -181,6 +184,7 @@ impl ExpectationJudge {
         responses: &[u8],
         phase: &str,
     ) {
+        // Copied, because an answered request is removed on the way.
         let open: Vec<(Vec<u8>, String)> = self
             .sent_requests
             .iter()
@@ -215,6 +219,7 @@ impl ExpectationJudge {
             watch.reached |= watch.expectation.is_reached_by(message);
             if watch.begun && watch.expectation.pattern.matches(message) {
                 watch.count += 1;
+                // The first ones show how it began.
                 if watch.seen.len() < SEEN_MAX {
                     watch.seen.push(SeenMessage::new(number, session, at, message));
                 }
@@ -250,6 +255,7 @@ impl ExpectationWatch {
         let Self { expectation, begun, put, reached, count, seen } = self;
         let many = *count >= expectation.count;
         let outcome = match expectation.rule {
+            // Before everything else: a violation cannot be undone by a test that ended early.
             ExpectationRule::Never if many => ExpectationOutcome::Broken,
             ExpectationRule::Must if many => ExpectationOutcome::Kept,
             // After the matches above: evidence counts even if the session ended early. Only the

@@ -134,6 +134,7 @@ fn matches_at(json: Option<&[u8]>, path: &JsonPath, test: &ExpectationTest) -> b
             walk(cursor, path, &[0], DEPTH_MAX, &mut take).ok();
         }
     }
+    // One value that passes is enough, as with lists in other tests.
     if some { passed } else { test.matches(None) }
 }
 
@@ -147,21 +148,22 @@ fn walk(
     take: &mut dyn FnMut(&[u8]),
 ) -> Result<(), JsonFault> {
     let kind = cursor.kind()?;
+    // The value is read in any case, so that the cursor is behind it.
     if depth == 0 || open.is_empty() || !matches!(kind, JsonKind::Object | JsonKind::Array) {
         return cursor.value().map(drop);
     }
     cursor.open()?;
-    let (mut first, mut index) = (true, 0);
+    let mut index = 0;
     loop {
         let key;
         let child = match kind {
             JsonKind::Object => {
-                let Some(found) = cursor.key(&mut first)? else { return Ok(()) };
+                let Some(found) = cursor.next_key()? else { return Ok(()) };
                 key = found.decode();
                 ChildPosition::Key(&key)
             }
             _ => {
-                if !cursor.next_element(&mut first)? {
+                if !cursor.next_item()? {
                     return Ok(());
                 }
                 index += 1;
@@ -170,6 +172,7 @@ fn walk(
         };
         let (next, reached) = step(path, open, child);
         if reached {
+            // With a copy, because the path may also lead into this value.
             let value = cursor.clone().value()?;
             take(value);
         }
@@ -182,6 +185,7 @@ fn step(path: &JsonPath, open: &[usize], child: ChildPosition<'_>) -> (Vec<usize
     let (mut next, mut reached) = (Vec::new(), false);
     for &at in open {
         let step = &path.steps[at];
+        // `..name` may match here and deeper.
         if step.anywhere {
             next.push(at);
         }

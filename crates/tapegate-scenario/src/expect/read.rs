@@ -41,6 +41,7 @@ impl Expectation {
         let after = node.get("after").map(|after| {
             findings.with_step("after", |findings| MessagePattern::read(after, findings))
         });
+        // Last, so that the other faults are reported first.
         let id = id?;
         Some(Self {
             spot: node.spot,

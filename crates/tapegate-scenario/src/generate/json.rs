@@ -1,6 +1,6 @@
 //! Payloads that are JSON.
 
-use tapegate_core::json::write_str;
+use tapegate_core::frame::notification_text;
 use tapegate_yaml::word_choices;
 
 /// A deeply nested value.
@@ -79,14 +79,7 @@ impl NestedValue {
 
 impl NotificationBatch {
     pub(super) fn new(count: usize, method: &str, params: Option<Vec<u8>>) -> Self {
-        let mut message = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
-        write_str(&mut message, method);
-        if let Some(params) = params {
-            message.extend_from_slice(b",\"params\":");
-            message.extend_from_slice(&params);
-        }
-        message.push(b'}');
-        Self { count, message }
+        Self { count, message: notification_text(method, params.as_deref()) }
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {

@@ -28,6 +28,7 @@ impl Generator {
         }?;
         let generator = Self { kind, in_base64: false };
         let (bytes, bytes_max) = (generator.bytes_max(), limits.payload_bytes);
+        // Checked before it is ever built.
         if bytes > bytes_max {
             let message = format!("the payload would have {bytes} bytes; the limit is {bytes_max}");
             reader.findings.error(node.spot, message);
@@ -76,6 +77,7 @@ impl GeneratorReader<'_, '_> {
 
     fn repeated_keys(&mut self) -> Option<GeneratorKind> {
         let count = self.read_positive("count")?;
+        // Not limited by itself: the size of the whole payload is.
         let key_length = self.fields.whole_number("key_length", self.findings).map_or(8, to_usize);
         let value = self.json("value").unwrap_or_else(|| b"\"x\"".to_vec());
         Some(GeneratorKind::RepeatedKeys(RepeatedKeys { count, key_length, value }))

@@ -85,6 +85,7 @@ impl GarbageText {
             match self.charset {
                 Charset::Ascii => out.push(b' ' + random.below(95) as u8),
                 Charset::Binary => {
+                    // The last group may be shorter.
                     let left = (end - out.len()).min(8);
                     out.extend_from_slice(&random.next().to_le_bytes()[..left]);
                 }
@@ -101,6 +102,7 @@ impl GarbageText {
 
 /// A random character of at most `bytes_max` bytes.
 fn character(random: &mut SplitMix, bytes_max: usize) -> char {
+    // Only as long as there is room: a character that is cut would not be UTF-8.
     let (start, end) = match random.below(bytes_max.min(4)) {
         0 => (0x20, 0x7f),
         1 => (0xa0, 0x800),
@@ -130,6 +132,7 @@ impl UnicodeSpam {
 
     fn fill(&self, random: &mut SplitMix, out: &mut Vec<u8>, end: usize) {
         while let Some(found) = random.pick(self.category.characters()) {
+            // Stops short of the limit rather than cut a character.
             if out.len() + found.len_utf8() > end {
                 return;
             }
@@ -163,6 +166,7 @@ impl SpamCategory {
 impl AnsiText {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let mut random = SplitMix::new(self.seed);
+        // In turn, so that every kind occurs as often.
         for sequence in self.sequences.iter().cycle().take(self.count) {
             let payload = &self.payload;
             let text = match sequence {

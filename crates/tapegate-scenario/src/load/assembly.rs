@@ -283,6 +283,7 @@ impl ScenarioLoader<'_> {
             self.findings.error(spot, "all files together are too large");
             return nothing;
         };
+        // Counted together, since each file alone may be as large as a message.
         self.file_bytes_left = left;
         if wanted == FileEncoding::Base64 || wanted == FileEncoding::Any && is_media_name(path) {
             return Node { spot, value: NodeValue::Text(base64_encode(&opened.bytes)) };
@@ -326,10 +327,12 @@ impl ScenarioLoader<'_> {
     fn raw(&mut self, entries: Vec<(NodeKey, Node)>, spot: Spot) -> Node {
         let (key, text) = entries.into_iter().next().expect("there is one");
         let kind = text.kind();
+        // Raw JSON is text in YAML, since YAML cannot express all of JSON.
         let NodeValue::Text(text) = text.value else {
             self.findings.error(key.spot, format!("`$json` takes text, but this is {kind}"));
             return Node { spot, value: NodeValue::Null };
         };
+        // Checked, because it is sent as it is.
         if let Err(fault) = core_json::check(text.as_bytes()) {
             let message = format!("not valid JSON: {} at byte {}", fault.what, fault.at);
             self.findings.error(key.spot, message);
@@ -352,6 +355,7 @@ fn merge(base: Node, changes: Node) -> Node {
                 let base = std::mem::replace(known, Node::new(NodeValue::Null));
                 *known = merge(base, node);
             }
+            // New keys come last, so that the order of the included file stays.
             None => entries.push((key, node)),
         }
     }

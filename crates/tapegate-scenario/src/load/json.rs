@@ -61,12 +61,14 @@ impl JsonNodeReader<'_> {
                 is_exact(&string).then(|| NodeValue::Text(string.decode().into_owned()))
             }
             JsonKind::Object | JsonKind::Array if depth >= self.depth_max => {
+                // Skipped without recursion; the text is kept below.
                 self.cursor.value().map(|_| None)?
             }
             JsonKind::Array => Some(self.list(depth)?),
             JsonKind::Object => self.map(depth)?,
         };
         let value = value.unwrap_or_else(|| {
+            // Exactly as written, but on one line, since it may be sent in a message.
             let text = self.cursor.slice(start, self.cursor.position());
             NodeValue::Raw(text_of(&compact(text)))
         });
@@ -76,8 +78,7 @@ impl JsonNodeReader<'_> {
     fn list(&mut self, depth: usize) -> Result<NodeValue, JsonFault> {
         self.cursor.open()?;
         let mut elements = Vec::new();
-        let mut first = true;
-        while self.cursor.next_element(&mut first)? {
+        while self.cursor.next_item()? {
             elements.push(self.value(depth + 1)?);
         }
         Ok(NodeValue::List(elements))
@@ -89,8 +90,7 @@ impl JsonNodeReader<'_> {
         let mut entries: Vec<(NodeKey, Node)> = Vec::new();
         let mut names = std::collections::HashSet::<String, foldhash::fast::RandomState>::default();
         let mut exact = true;
-        let mut first = true;
-        while let Some(key) = self.cursor.key(&mut first)? {
+        while let Some(key) = self.cursor.next_key()? {
             let name = key.decode().into_owned();
             // The walk goes on, because the cursor must reach the end of the value in any case.
             exact &= is_exact(&key) && !(self.stays_raw)(&name) && names.insert(name.clone());

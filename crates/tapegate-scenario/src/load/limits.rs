@@ -85,6 +85,7 @@ impl ScenarioLimits {
         for LimitCap { variable: name, most, of } in CAPS {
             let Some(text) = variable(name) else { continue };
             match text.trim().parse::<usize>() {
+                // Limits have limits: memory for one scenario stays bounded.
                 Ok(limit) if limit <= most => *of(&mut limits) = limit,
                 _ => {
                     return Err(format!(

@@ -5,6 +5,7 @@ mod language;
 mod rules;
 
 use super::*;
+use crate::finding::{Finding, Severity};
 
 /// Files and variables for tests.
 #[derive(Default)]
@@ -74,7 +75,19 @@ impl Files for TestFiles {
 
 /// The findings of a scenario, one per line: position, severity, path, message.
 pub(crate) fn told(loaded: &ScenarioLoadResult) -> Vec<String> {
-    loaded.findings.iter().map(|finding| finding.line(&loaded.sources)).collect()
+    loaded.findings.iter().map(|finding| finding_line(finding, &loaded.sources)).collect()
+}
+
+/// A finding on one line: position, severity, path, message. The first file is not named.
+fn finding_line(finding: &Finding, sources: &[String]) -> String {
+    let Finding { severity, spot, path, message } = finding;
+    let severity = if *severity == Severity::Error { "error" } else { "warning" };
+    let file = match spot.file {
+        0 => String::new(),
+        file => format!("{}:", sources[usize::from(file)]),
+    };
+    let path = if path.is_empty() { String::new() } else { format!(" {path}:") };
+    format!("{file}{}:{} {severity}:{path} {message}", spot.line, spot.column)
 }
 
 /// Loads a text and asserts its findings.

@@ -70,9 +70,11 @@ pub(super) fn substitute<'t>(
                 }
                 VariableSyntax::Other => (Cow::Borrowed("${"), 2),
             },
+            // A lone dollar sign, as in prices and regular expressions.
             () => (Cow::Borrowed("$"), 1),
         };
         let (taken, left) = tail.split_at(bytes);
+        // Positions are mapped only where they differ, since most text has no variables.
         if *taken != *value {
             origin.mark_replaced(new.pair(), old.pair());
         }

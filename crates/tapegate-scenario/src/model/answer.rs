@@ -21,7 +21,6 @@ pub struct ItemResponse {
 pub struct ResponseBranch {
     /// The condition on the request; `None` matches every request.
     pub when: Option<RequestMatcher>,
-    /// The answer.
     pub answer: AnswerSource,
 }
 
@@ -88,20 +87,13 @@ pub enum ReplyOutcome {
 #[derive(Debug)]
 pub enum ScenarioAction {
     /// Sends a notification.
-    Notify {
-        /// The method.
-        method: String,
-        /// The params.
-        params: Option<JsonTemplate>,
-    },
+    Notify { method: String, params: Option<JsonTemplate> },
     /// Sends a request to the client. Before a reply it waits for the answer; on entering a phase
     /// not.
     Ask {
-        /// The method.
         method: String,
         /// The id, as JSON, if the scenario sets it.
         id: Option<String>,
-        /// The params.
         params: Option<JsonTemplate>,
         /// The name of the answer in templates: `${reply.NAME.…}`.
         name: Option<String>,
@@ -113,7 +105,6 @@ pub enum ScenarioAction {
     Progress(JsonTemplate),
     /// Sends `notifications/message`, if the client wants this level.
     Message {
-        /// The level.
         level: String,
         /// The params: `level`, `data`, and optionally `logger`.
         params: JsonTemplate,
@@ -151,7 +142,6 @@ word_choices! {
 pub enum HandlerKind {
     /// By an HTTP POST.
     Http {
-        /// The URL.
         url: String,
         /// Additional headers.
         headers: Vec<(String, String)>,

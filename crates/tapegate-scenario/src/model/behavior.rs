@@ -37,7 +37,6 @@ pub enum Delivery {
     },
     /// Nested in many objects.
     NestedJson {
-        /// The depth.
         depth: usize,
         /// The key of each object.
         key: String,
@@ -97,18 +96,14 @@ pub enum ServerEffect {
         per_second: u32,
         /// For how long, in nanoseconds.
         duration_ns: u64,
-        /// The method.
         method: String,
-        /// The params.
         params: Option<JsonTemplate>,
     },
     /// Many notifications in one array.
     BatchAmplify {
         /// How many.
         count: usize,
-        /// The method.
         method: String,
-        /// The params.
         params: Option<JsonTemplate>,
     },
     /// More bytes than a pipe buffers.
@@ -129,9 +124,7 @@ pub enum ServerEffect {
         count: usize,
         /// The id, as JSON.
         id: String,
-        /// The method.
         method: String,
-        /// The params.
         params: Option<JsonTemplate>,
     },
 }

@@ -5,10 +5,8 @@ use tapegate_yaml::word_choices;
 use super::{PhaseState, ScenarioAction};
 use crate::request_matcher::RequestMatcher;
 
-/// A phase.
 #[derive(Debug)]
 pub struct Phase {
-    /// Its name.
     pub name: String,
     /// The server's complete state during the phase: the baseline with the phase's changes.
     pub state: PhaseState,
@@ -50,13 +48,11 @@ word_choices! {
 /// Something a client does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PhaseEvent {
-    /// The kind.
     pub kind: EventKind,
     /// The name of a tool or prompt, or the URI of a resource; `None` matches any.
     pub key: Option<String>,
 }
 
-/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// `initialize`, or the first request of a sessionless client.

@@ -57,6 +57,8 @@ impl RequestMatcher {
         if entries.is_empty() || steps.len() > DEPTH_MAX {
             return findings.error(node.spot, "there is nothing to compare with");
         }
+        // One operator is enough: then a misspelt one beside it is an error, and not taken for a
+        // member.
         if entries.iter().any(|(key, _)| OPERATORS.contains(&key.name.as_str())) {
             let read = |(key, inner): &(NodeKey, Node)| {
                 findings.with_step(&key.name, |findings| operator(key, inner, findings))
@@ -142,6 +144,7 @@ fn operator(key: &NodeKey, node: &Node, findings: &mut Findings) -> Option<Condi
             _ => report_wrong(node, "a list", findings),
         },
         "equals" => Some(match &node.value {
+            // By value, so that 1 and 1.0 are equal.
             NodeValue::Number(text) => ConditionTest::Number(text.clone()),
             _ => exact_test(node),
         }),
@@ -159,6 +162,7 @@ fn operator(key: &NodeKey, node: &Node, findings: &mut Findings) -> Option<Condi
 }
 
 fn exact_test(node: &Node) -> ConditionTest {
+    // Canonical, since clients choose the order of members.
     ConditionTest::Exactly(canonical(&node.to_json()))
 }
 

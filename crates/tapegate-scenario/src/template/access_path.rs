@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tapegate_core::json::{self, Cursor, JsonKind};
+use tapegate_core::json::{self, JsonKind};
 
 /// One step from a value to one of its children.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,41 +28,20 @@ pub(crate) fn walk<'a>(text: &'a [u8], steps: &[AccessStep]) -> Option<&'a [u8]>
 fn element(text: &[u8], index: i64) -> Option<&[u8]> {
     let count = if index < 0 { elements(text)?.len() as i64 } else { 0 };
     let place = usize::try_from(index.checked_add(count)?).ok()?;
-    let mut cursor = Cursor::new(text).ok()?;
-    cursor.open().ok().filter(|kind| *kind == JsonKind::Array)?;
-    let mut first = true;
-    let mut at = 0;
-    while cursor.next_element(&mut first).ok()? {
-        let value = cursor.value().ok()?;
-        if at == place {
-            return Some(value);
-        }
-        at += 1;
-    }
-    None
+    json::elements(text).nth(place)?.ok()
 }
 
 /// The elements of an array.
 pub(crate) fn elements(text: &[u8]) -> Option<Vec<&[u8]>> {
-    let mut cursor = Cursor::new(text).ok()?;
-    cursor.open().ok().filter(|kind| *kind == JsonKind::Array)?;
-    let (mut first, mut all) = (true, Vec::new());
-    while cursor.next_element(&mut first).ok()? {
-        all.push(cursor.value().ok()?);
-    }
-    Some(all)
+    let is_array = JsonKind::of(text).ok()? == JsonKind::Array;
+    is_array.then(|| json::elements(text).collect::<Result<_, _>>().ok()).flatten()
 }
 
 /// How many members an object has.
 pub(super) fn members(text: &[u8]) -> Option<usize> {
-    let mut cursor = Cursor::new(text).ok()?;
-    cursor.open().ok().filter(|kind| *kind == JsonKind::Object)?;
-    let (mut first, mut count) = (true, 0);
-    while cursor.key(&mut first).ok()?.is_some() {
-        cursor.value().ok()?;
-        count += 1;
-    }
-    Some(count)
+    let is_object = JsonKind::of(text).ok()? == JsonKind::Object;
+    let count = || json::members(text).map(|member| member.map(|_| 1)).sum::<Result<_, _>>().ok();
+    is_object.then(count).flatten()
 }
 
 /// A value as text: a string decoded, anything else as compact JSON.

@@ -9,6 +9,7 @@ use tapegate_core::time::Timestamp;
 use super::access_path::{as_text, walk};
 use super::functions;
 use super::parse::{TemplateExpression, TemplateVariable};
+use crate::generate::random::next_random;
 use crate::model::{ItemKind, ScenarioItem};
 
 /// A value with its name.
@@ -33,7 +34,6 @@ pub struct TemplateContext<'a> {
     pub phase_index: i64,
     /// The id of the request, as received.
     pub id: &'a [u8],
-    /// Its method.
     pub method: &'a str,
     /// The number of the client.
     pub connection: u32,
@@ -47,7 +47,6 @@ pub struct TemplateContext<'a> {
     pub dice: &'a Cell<u64>,
 }
 
-/// The value of a variable.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum VariableValue<'a> {
     /// It does not exist.
@@ -110,6 +109,7 @@ impl<'a> TemplateContext<'a> {
                 None => VariableValue::Missing,
             },
             TemplateVariable::Reply(name, steps) => {
+                // The latest: a phase may ask the same again.
                 let reply = self.replies.iter().rfind(|(known, _)| known == name);
                 VariableValue::of(reply.and_then(|(_, reply)| walk(reply, steps)))
             }
@@ -147,6 +147,7 @@ impl<'a> TemplateContext<'a> {
         };
         let id = if kind == ItemKind::Resource { "uri" } else { "name" };
         if field == id {
+            // Of a resource template, the URI that was asked for and not the pattern.
             return VariableValue::from_text(self.called.unwrap_or(&item.name));
         }
         match item.definition.get(field) {
@@ -160,12 +161,11 @@ impl<'a> TemplateContext<'a> {
         }
     }
 
-    /// The next random number (SplitMix64).
+    /// The next random number.
     pub(crate) fn next_random(&self) -> u64 {
-        let state = self.dice.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut state = self.dice.get();
+        let number = next_random(&mut state);
         self.dice.set(state);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        number
     }
 }

@@ -10,7 +10,6 @@ use super::access_path::{elements, members};
 use super::context::{TemplateContext, VariableValue};
 use super::parse::TemplateExpression;
 
-/// A function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TemplateFunction {
     /// Converts to upper case.
@@ -69,6 +68,7 @@ pub(super) fn call<'a>(
             return if empty { argument(1) } else { first };
         }
         TemplateFunction::Truncate => {
+            // A number that cannot be read must not remove the text.
             let count = text(1).trim().parse().unwrap_or(usize::MAX);
             text(0).chars().take(count).collect()
         }
@@ -106,6 +106,7 @@ fn timestamp(context: &TemplateContext<'_>) -> String {
 
 /// A version 4 UUID.
 fn uuid(high: u64, low: u64) -> String {
+    // The version and the variant, as RFC 9562 places them.
     let high = (high & !0xf000) | 0x4000;
     let low = (low >> 2) | 0x8000_0000_0000_0000;
     let (a, b, c) = (high >> 32, (high >> 16) & 0xffff, high & 0xffff);

@@ -95,6 +95,7 @@ impl<'a> ExpressionScanner<'a> {
         self.space();
         let first = self.rest().chars().next();
         match first {
+            // The parser recurses, and scenarios may come from others.
             _ if depth > DEPTH_MAX => Err("functions are nested too deeply".to_owned()),
             Some(quote @ ('"' | '\'')) => self.quoted(quote).map(TemplateExpression::Text),
             Some('0'..='9' | '-') => Ok(TemplateExpression::Text(
@@ -187,6 +188,7 @@ impl<'a> ExpressionScanner<'a> {
         let step = match self.rest().chars().next() {
             Some(quote @ ('"' | '\'')) => AccessStep::Key(self.quoted(quote)?),
             _ => {
+                // Not beyond the brace, so that the error names this expression only.
                 let digits = self.take_until(|letter| matches!(letter, ']' | '}'));
                 let index = digits.trim().parse();
                 AccessStep::Index(index.map_err(|_| format!("`{digits}` is not a list index"))?)

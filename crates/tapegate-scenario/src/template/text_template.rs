@@ -66,6 +66,7 @@ impl Template {
                     template.parts.push(TemplatePart::Hole(expression));
                     rest = &hole[length + 2..];
                 }
+                // The rest is still read, so that every fault of the text is reported.
                 Err(reason) => {
                     let message =
                         format!("invalid `${{`: {reason}; write `$${{` for a literal `${{`");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use tapegate_core::json::{JsonFault, string, whole_object, write_str};
+use tapegate_core::json::{JsonFault, JsonObject, string, whole_object};
 
 use super::{Acceptance, AcceptedPolicy, KnownPath};
 
@@ -36,28 +36,19 @@ pub(super) fn known_path(head: &[u8]) -> Option<KnownPath> {
 }
 
 pub(super) fn write(accepted: &AcceptedPolicy) -> Vec<u8> {
-    let mut out = HEAD.as_bytes().to_vec();
-    write_str(&mut out, &accepted.path.to_string_lossy());
-    out.extend_from_slice(format!("{LINK}{}", accepted.by_link).as_bytes());
-    let mut member = |name: &str, value: &str| {
-        out.push(b',');
-        write_str(&mut out, name);
-        out.push(b':');
-        write_str(&mut out, value);
-    };
-    member("how", accepted.how.as_str());
-    member("hash", &accepted.hash());
-    let (by_person, accepted_us) = (accepted.by_person, accepted.accepted_us);
-    out.extend_from_slice(
-        format!(",\"by_person\":{by_person},\"accepted_us\":{accepted_us},\"texts\":{{").as_bytes(),
-    );
-    for (index, (name, text)) in accepted.texts.iter().enumerate() {
-        out.extend((index > 0).then_some(b','));
-        write_str(&mut out, name);
-        out.push(b':');
-        write_str(&mut out, text);
-    }
-    out.extend_from_slice(b"}}\n");
+    let texts = accepted.texts.iter();
+    let texts = texts.fold(JsonObject::new(), |texts, (name, text)| texts.text(name, text));
+    let mut out = JsonObject::new()
+        .number("format", 1)
+        .text("path", &accepted.path.to_string_lossy())
+        .flag("by_link", accepted.by_link)
+        .text("how", accepted.how.as_str())
+        .text("hash", &accepted.hash())
+        .flag("by_person", accepted.by_person)
+        .number("accepted_us", accepted.accepted_us)
+        .object("texts", texts)
+        .finish();
+    out.push(b'\n');
     out
 }
 

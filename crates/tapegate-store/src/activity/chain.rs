@@ -5,6 +5,8 @@
 //! after the previous seal up to `,"hash"`, so every byte is covered, and any BLAKE3 tool can
 //! verify it. A single line is its own seal.
 
+use tapegate_core::hex;
+
 /// The length of a hash in hexadecimal digits.
 pub(super) const HASH_CHARS: usize = 64;
 /// The most text under one seal, so that a change can be located to within a few lines.
@@ -80,7 +82,7 @@ impl ChainLink {
                 out.extend_from_slice(PREV);
                 out.extend_from_slice(&self.hash);
                 out.push(b'"');
-                self.hash = hex(&blake3::hash(&out[start..]));
+                self.hash = digits(&blake3::hash(&out[start..]));
                 out.extend_from_slice(HASH);
                 out.extend_from_slice(&self.hash);
                 out.extend_from_slice(b"\"}\n");
@@ -131,7 +133,7 @@ impl SealHasher {
     pub(super) fn close(&mut self, seal: &LineSeal<'_>) -> [u8; HASH_CHARS] {
         let hash = self.hasher.update(seal.hashed).finalize();
         self.hasher.reset();
-        hex(&hash)
+        digits(&hash)
     }
 }
 
@@ -143,9 +145,9 @@ fn quoted<'a>(text: &'a [u8], key: &[u8]) -> Option<(&'a [u8], [u8; HASH_CHARS])
     Some((rest.strip_suffix(key).filter(|_| is_hex)?, *hash))
 }
 
-fn hex(hash: &blake3::Hash) -> [u8; HASH_CHARS] {
+fn digits(hash: &blake3::Hash) -> [u8; HASH_CHARS] {
     let mut text = [0; HASH_CHARS];
-    text.copy_from_slice(hash.to_hex().as_bytes());
+    text.copy_from_slice(hex::encode(hash.as_bytes()).as_bytes());
     text
 }
 

@@ -30,30 +30,18 @@ struct EventMember {
 pub enum NotAnEvent {
     /// The line is not a JSON object.
     #[error("line {line} is not an event: {source}")]
-    Json {
-        /// The line.
-        line: u64,
-        /// The reason.
-        source: JsonFault,
-    },
+    Json { line: u64, source: JsonFault },
     /// The line is longer than any event.
     #[error("line {line} is too long to be an event")]
-    TooLong {
-        /// The line.
-        line: u64,
-    },
+    TooLong { line: u64 },
     /// The last line is incomplete: it is being written, or its writer was killed.
     #[error("line {line} is incomplete")]
-    Torn {
-        /// The line.
-        line: u64,
-    },
+    Torn { line: u64 },
     /// Reading the file failed.
     #[error("cannot read beyond line {line}: {source}")]
     Io {
         /// The last line that was read.
         line: u64,
-        /// The reason.
         source: io::Error,
     },
 }

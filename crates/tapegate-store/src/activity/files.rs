@@ -17,7 +17,6 @@ pub const CURRENT: &str = "activity.jsonl";
 pub struct LogFile {
     /// The number of a rotated file; the current one has the highest.
     pub number: u64,
-    /// Its path.
     pub path: PathBuf,
 }
 

@@ -4,11 +4,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde_json::{Value, json};
 use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel};
-use tapegate_core::json::write_str;
 
 use super::rotation::LogRemoval;
-use super::{files, line};
+use super::{extra, files, line};
 
 /// A writer was killed in the middle of a line.
 pub(super) const TORN: &str = "torn_tail";
@@ -24,43 +24,36 @@ const TORN_BYTES_MAX: usize = 1024;
 
 pub(super) fn torn_notice(bytes: &[u8]) -> Vec<u8> {
     let kept = String::from_utf8_lossy(&bytes[..bytes.len().min(TORN_BYTES_MAX)]);
-    let members = format!("\"torn_bytes\":{},\"torn\":{}", bytes.len(), quoted(&kept));
-    body(EventLevel::Warn, TORN, &members)
+    body(EventLevel::Warn, &json!({ "event": TORN, "torn_bytes": bytes.len(), "torn": kept }))
 }
 
 pub(super) fn continued_notice(number: u64) -> Vec<u8> {
-    body(
-        EventLevel::Info,
-        CONTINUED,
-        &format!("\"previous_file\":{}", quoted(&files::name(number))),
-    )
+    body(EventLevel::Info, &json!({ "event": CONTINUED, "previous_file": files::name(number) }))
 }
 
 pub(super) fn removed_notice(removal: &LogRemoval) -> Option<Vec<u8>> {
     let link = removal.link?;
-    let names: Vec<String> =
-        removal.numbers.iter().map(|number| quoted(&files::name(*number))).collect();
-    let members = format!(
-        "\"removed\":[{}],\"removed_seq\":{},\"removed_hash\":{}",
-        names.join(","),
-        link.seq,
-        quoted(link.text())
-    );
-    Some(body(EventLevel::Info, REMOVED, &members))
+    let names: Vec<String> = removal.numbers.iter().map(|number| files::name(*number)).collect();
+    let members = json!({
+        "event": REMOVED,
+        "removed": names,
+        "removed_seq": link.seq,
+        "removed_hash": link.text(),
+    });
+    Some(body(EventLevel::Info, &members))
 }
 
 pub(super) fn lost_notice(events: u64) -> Option<Vec<u8>> {
-    (events > 0).then(|| body(EventLevel::Error, LOST, &format!("\"lost\":{events}")))
+    (events > 0).then(|| body(EventLevel::Error, &json!({ "event": LOST, "lost": events })))
 }
 
-fn body(level: EventLevel, what: &str, members: &str) -> Vec<u8> {
+fn body(level: EventLevel, members: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    let extra = format!("\"event\":{},{members}", quoted(what));
     let event = ActivityEvent {
         wall_us: now_us(),
         level,
         kind: ActivityKind::Log,
-        extra: extra.into(),
+        extra: extra(members),
         ..ActivityEvent::default()
     };
     line::write(&event, &mut out);
@@ -69,10 +62,4 @@ fn body(level: EventLevel, what: &str, members: &str) -> Vec<u8> {
 
 fn now_us() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
-}
-
-fn quoted(text: &str) -> String {
-    let mut out = Vec::new();
-    write_str(&mut out, text);
-    String::from_utf8(out).unwrap_or_default()
 }

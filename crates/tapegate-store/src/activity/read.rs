@@ -173,8 +173,8 @@ fn texts(array: &[u8]) -> Result<Vec<String>, JsonFault> {
     if cursor.open()? != JsonKind::Array {
         return Err(JsonFault { at: 0, what: "no array" });
     }
-    let (mut texts, mut first) = (Vec::new(), true);
-    while cursor.next_element(&mut first)? {
+    let mut texts = Vec::new();
+    while cursor.next_item()? {
         texts.push(cursor.string()?.decode().into_owned());
     }
     Ok(texts)

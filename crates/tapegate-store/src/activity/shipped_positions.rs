@@ -16,6 +16,7 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use tapegate_core::json::JsonObject;
 
 use super::chain::ChainedLine;
 use super::events::{LogLines, LoggedEvent, RawLogLine};
@@ -92,7 +93,7 @@ impl ShippedPositions {
 
     /// The members to add to a line that is taken over.
     pub fn members(from: &str, seq: u64) -> String {
-        format!("\"shipped_from\":\"{from}\",\"shipped_seq\":{seq}")
+        JsonObject::new().text("shipped_from", from).number("shipped_seq", seq).into_bare_members()
     }
 
     /// Records that lines up to `seq` were taken over and that the log now ends in line `end`. If

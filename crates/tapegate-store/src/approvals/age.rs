@@ -52,7 +52,7 @@ fn shift_clock(request: &ApprovalRecord, age_us: Option<i64>, now_us: i64) -> i6
     age_us.map_or(now_us, |age_us| request.created_us.saturating_add(age_us))
 }
 
-fn mtime_us(stat: &Stat) -> i64 {
+pub(super) fn mtime_us(stat: &Stat) -> i64 {
     stat.st_mtime.saturating_mul(1_000_000).saturating_add(stat.st_mtime_nsec as i64 / 1000)
 }
 

@@ -3,7 +3,7 @@
 use super::error::ApprovalError;
 use super::mac::Sealer;
 use super::text::{self, DecisionFile};
-use super::{ApprovalDecision, ApprovalOutcome, ApprovalRecord};
+use super::{ApprovalDecision, ApprovalOutcome, ApprovalRecord, Escalation};
 
 pub(super) const REQUEST_KIND: &str = "request";
 pub(super) const DECISION_KIND: &str = "decision";
@@ -76,15 +76,24 @@ pub(super) fn check_approver(
         return Ok(());
     }
     let (id, by) = (request.id.clone(), decided.by.clone());
-    // Without a list, any user with the project's key may decide, including the caller.
+    let is_own = decided.ruling == ApprovalOutcome::Approved && request.principal == decided.by;
+    // Without a list, any user with the project's key may decide. That includes the caller, unless
+    // the policy says who the caller is.
     if request.approvers.is_empty() {
-        return Ok(());
+        return match is_own && request.is_principal_named {
+            true => Err(ApprovalError::OwnRequest {
+                id,
+                by,
+                others: vec!["any other person".to_owned()],
+            }),
+            false => Ok(()),
+        };
     }
-    if !request.approvers.contains(&decided.by) {
+    if !request.names_approver(decided) {
         let approvers = request.approvers.clone();
         return Err(ApprovalError::NotAnApprover { id, by, approvers });
     }
-    if decided.ruling == ApprovalOutcome::Approved && request.principal == decided.by {
+    if is_own {
         let others = request.approvers.iter().filter(|other| **other != by).cloned().collect();
         return Err(ApprovalError::OwnRequest { id, by, others });
     }
@@ -118,6 +127,17 @@ impl ApprovalRecord {
         }
         part(self.params.as_deref().unwrap_or_default().as_bytes());
         self.approvers.iter().for_each(|approver| part(approver.as_bytes()));
+        if self.quorum > 1 {
+            part(&self.quorum.to_le_bytes());
+        }
+        if self.is_principal_named {
+            part(b"named");
+        }
+        if let Some(Escalation { workflow, at_us, approvers }) = &self.escalation {
+            part(workflow.as_bytes());
+            part(&at_us.to_le_bytes());
+            approvers.iter().for_each(|approver| part(approver.as_bytes()));
+        }
         hasher.finalize().to_hex().to_string()
     }
 }

@@ -6,8 +6,9 @@ use rustix::fs::OFlags;
 
 use super::ApprovalRecord;
 use super::error::ApprovalError;
-use super::folder::{ApprovalStore, DECISION, REFUSED, REQUEST, UNLOGGED, USED};
+use super::folder::{ApprovalStore, DECISION, ESCALATED, REFUSED, REQUEST, UNLOGGED, USED};
 use super::id::is_id;
+use super::votes::VOTE;
 
 /// Its modification time records when the folder was last cleaned.
 const CLEANED: &str = ".cleaned";
@@ -42,8 +43,10 @@ impl ApprovalStore {
             |name: &str, secs: i64| self.age_secs(name, now_us).is_some_and(|age| age > secs);
         let mut removed = 0;
         self.remove_left_over();
+        self.remove_old_grants(now_us.saturating_sub(kept_us))?;
         for name in self.names()? {
-            let id = [REQUEST, DECISION, USED].iter().find_map(|end| name.strip_suffix(end));
+            let id =
+                [REQUEST, DECISION, USED, ESCALATED].iter().find_map(|end| name.strip_suffix(end));
             match id.filter(|id| is_id(id)) {
                 // A file written within that time cannot have expired before it.
                 Some(_) if !is_older(&name, kept_secs) => {}
@@ -55,7 +58,9 @@ impl ApprovalStore {
                     Err(ApprovalError::Unknown { .. }) => self.remove(&name),
                     _ => {}
                 },
-                None if name.starts_with(REFUSED) && is_older(&name, kept_secs) => {
+                None if (name.starts_with(REFUSED) || name.contains(VOTE))
+                    && is_older(&name, kept_secs) =>
+                {
                     self.remove(&name);
                 }
                 None => {}
@@ -67,7 +72,7 @@ impl ApprovalStore {
     fn remove_request(&self, request: &ApprovalRecord) {
         self.unindex(request);
         // The other files are meaningless without the request, so it goes first.
-        for end in [REQUEST, DECISION, USED, UNLOGGED] {
+        for end in [REQUEST, DECISION, USED, UNLOGGED, ESCALATED] {
             self.remove(&format!("{}{end}", request.id));
         }
         self.remove_unmasked(&request.id);

@@ -10,39 +10,40 @@ use super::ApprovalDecision;
 pub enum ApprovalError {
     /// No request has this id, or the id is invalid.
     #[error("there is no request `{}`", id.escape_debug())]
-    Unknown {
-        /// The id.
-        id: String,
-    },
+    Unknown { id: String },
     /// A request with this id exists.
     #[error("request `{id}` already exists")]
-    Exists {
-        /// The id.
-        id: String,
-    },
+    Exists { id: String },
     /// The request was already decided.
     #[error("`{id}` was already {} by {}", decided.ruling.as_str(), decided.by.escape_debug())]
     AlreadyDecided {
-        /// The id.
         id: String,
         /// The earlier decision.
         decided: Box<ApprovalDecision>,
     },
     /// The request has expired.
     #[error("`{id}` has expired")]
-    Expired {
-        /// The id.
-        id: String,
-    },
+    Expired { id: String },
     /// The person is not one of the workflow's approvers.
     #[error("`{}` may not decide about `{id}`, only {}", by.escape_debug(), approvers.join(", "))]
     NotAnApprover {
-        /// The id.
         id: String,
         /// Who tried to decide.
         by: String,
         /// Who may decide.
         approvers: Vec<String>,
+    },
+    /// The approval counts, and the request needs more.
+    #[error(
+        "`{id}` was approved by {}; {missing} more approver{} must approve it",
+        by.escape_debug(), if *missing == 1 { "" } else { "s" }
+    )]
+    NeedsMore {
+        id: String,
+        /// Who has approved it now.
+        by: String,
+        /// How many approvals are missing.
+        missing: u32,
     },
     /// A caller may not approve their own request.
     #[error(
@@ -50,7 +51,6 @@ pub enum ApprovalError {
         by.escape_debug(), approver_hint(others)
     )]
     OwnRequest {
-        /// The id.
         id: String,
         /// Who asked and tried to approve.
         by: String,
@@ -62,12 +62,7 @@ pub enum ApprovalError {
     Private(#[from] crate::user_state::UserStateError),
     /// The operating system refused.
     #[error("cannot use `{}`: {source}", path.display())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// Who else may approve, or what to change if there is no other approver.

@@ -21,6 +21,7 @@ use crate::user_state::{PrivateDir, ProjectKey};
 pub(super) const REQUEST: &str = ".request.json";
 pub(super) const DECISION: &str = ".decision.json";
 pub(super) const USED: &str = ".used";
+pub(super) const ESCALATED: &str = ".escalated";
 pub(super) const UNLOGGED: &str = ".unlogged";
 pub(super) const TEMPORARY: &str = ".tmp-";
 /// Prefix of files that were set aside.
@@ -52,7 +53,6 @@ pub struct RefusedFile {
 /// A request and its decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalEntry {
-    /// The request.
     pub request: ApprovalRecord,
     /// The decision, if there is one.
     pub decided: Option<ApprovalDecision>,
@@ -60,6 +60,17 @@ pub struct ApprovalEntry {
     pub used: bool,
     /// The age by the clock of the file system, if the request is undecided.
     pub age_us: Option<i64>,
+    /// Who has approved a request that needs several approvals, if it is undecided.
+    pub votes: Vec<String>,
+}
+
+/// What changes with the files about a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestStamp {
+    inode: u64,
+    /// When the file was last changed, which no process can set.
+    changed: (i64, i64),
+    is_decided: bool,
 }
 
 impl ApprovalStore {
@@ -102,6 +113,11 @@ impl ApprovalStore {
         &self.sealer
     }
 
+    /// A key for what clients carry between a question and its answer, the same in every process.
+    pub fn request_state_key(&self) -> [u8; 32] {
+        *self.sealer.code("request state key", "", b"").as_bytes()
+    }
+
     /// Publishes a request, so that approvers can see it.
     pub fn publish_request(&self, request: &ApprovalRecord) -> Result<(), ApprovalError> {
         let name = name(&request.id, REQUEST)?;
@@ -119,7 +135,7 @@ impl ApprovalStore {
         self.replace_file(&name(&request.id, REQUEST)?, &self.request_file(request))
     }
 
-    fn replace_file(&self, name: &str, contents: &[u8]) -> Result<(), ApprovalError> {
+    pub(super) fn replace_file(&self, name: &str, contents: &[u8]) -> Result<(), ApprovalError> {
         let io = |source| ApprovalError::Io { path: self.folder.path_of(name), source };
         let temporary = self.write_temporary(contents).map_err(io)?;
         temporary.replace(name).map_err(io)
@@ -141,6 +157,7 @@ impl ApprovalStore {
             return Err(already(before));
         }
         self.check_decision(&request, decided)?;
+        self.collect_vote(&request, decided)?;
         let file =
             DecisionFile { decided: decided.clone(), request: request.digest(), used: false };
         // Of two approvers at once, one link(2) fails; that one learns of the other's decision.
@@ -279,8 +296,9 @@ impl ApprovalStore {
     pub fn entries(&self) -> Result<Vec<ApprovalEntry>, ApprovalError> {
         let mut entries = Vec::new();
         let folder_now_us = self.folder_now_us();
-        for id in self.ids()? {
-            match self.entry_at(&id, folder_now_us) {
+        let names = self.names()?;
+        for id in self.ids_among(&names) {
+            match self.entry_at(&id, folder_now_us, &names) {
                 Ok(entry) => entries.push(entry),
                 // It was removed or set aside.
                 Err(ApprovalError::Unknown { .. }) => {}
@@ -296,7 +314,10 @@ impl ApprovalStore {
 
     /// The ids of all requests, without reading them.
     pub fn ids(&self) -> Result<Vec<String>, ApprovalError> {
-        let names = self.names()?;
+        Ok(self.ids_among(&self.names()?))
+    }
+
+    fn ids_among(&self, names: &[String]) -> Vec<String> {
         let ids = names.iter().filter_map(|name| name.strip_suffix(REQUEST));
         let mut ids: Vec<String> = ids.map(str::to_owned).collect();
         ids.retain(|id| {
@@ -308,18 +329,34 @@ impl ApprovalStore {
             }
             plausible
         });
-        Ok(ids)
+        ids
+    }
+
+    /// What changes with the files about a request. While it stays the same, a request that was
+    /// undecided still is, so that thousands of them need not be read at each change.
+    pub fn stamp(&self, id: &str) -> Option<RequestStamp> {
+        let stat = |end: &str| self.folder.stat(&name(id, end).ok()?).ok().flatten();
+        let request = stat(REQUEST)?;
+        Some(RequestStamp {
+            inode: request.st_ino,
+            changed: (request.st_ctime, request.st_ctime_nsec as i64),
+            is_decided: stat(DECISION).is_some(),
+        })
     }
 
     /// A request and its decision.
     pub fn entry(&self, id: &str) -> Result<ApprovalEntry, ApprovalError> {
-        self.entry_at(id, self.folder_now_us())
+        // Only a request that needs several approvals has votes to look for.
+        let needs_names = self.request(id)?.needed_approvals() > 1;
+        let names = if needs_names { self.names()? } else { Vec::new() };
+        self.entry_at(id, self.folder_now_us(), &names)
     }
 
     fn entry_at(
         &self,
         id: &str,
         folder_now_us: Option<i64>,
+        names: &[String],
     ) -> Result<ApprovalEntry, ApprovalError> {
         let request = self.request(id)?;
         let decided = self.decision_for(&request)?;
@@ -327,7 +364,8 @@ impl ApprovalStore {
         // The age of a decided request is not needed, and costs a lookup.
         let now = folder_now_us.filter(|_| decided.is_none());
         let age_us = now.and_then(|now| self.age_us(&request, now));
-        Ok(ApprovalEntry { request, decided, used, age_us })
+        let votes = if decided.is_none() { self.votes_among(&request, names)? } else { Vec::new() };
+        Ok(ApprovalEntry { request, decided, used, age_us, votes })
     }
 
     /// Returns the files that this process has set aside since the last call.

@@ -13,7 +13,7 @@ use rustix::process::{Pid, test_kill_process};
 
 use super::error::ApprovalError;
 use super::folder::ApprovalStore;
-use super::{ApprovalDecision, ApprovalOutcome, ApprovalRecord, check};
+use super::{ApprovalDecision, ApprovalOutcome, ApprovalRecord, Escalation, check};
 use crate::private_folder::FolderHandle;
 
 const CALLS: &str = "calls";
@@ -33,7 +33,6 @@ pub enum AskOutcome {
 }
 
 impl AskOutcome {
-    /// The request.
     pub fn into_request(self) -> ApprovalRecord {
         let (Self::New(request) | Self::Joined(request)) = self;
         request
@@ -104,6 +103,24 @@ impl ApprovalStore {
         Ok(waiting)
     }
 
+    /// Records that none of the callers of this connection waits any more, because it was lost;
+    /// false if none did.
+    pub fn remove_waiters_of(
+        &self,
+        id: &str,
+        connection_id: &str,
+        now_us: i64,
+    ) -> Result<bool, ApprovalError> {
+        let _lock = self.lock()?;
+        let request = self.request(id)?;
+        // Another connection may have joined, and its callers are the ones that count.
+        if request.connection_id != connection_id || request.waiting == 0 {
+            return Ok(false);
+        }
+        self.replace(&ApprovalRecord { waiting: 0, left_us: Some(now_us), ..request })?;
+        Ok(true)
+    }
+
     /// Finds and uses up an approval given earlier for the same call by the same caller, from the
     /// same folder, under the same policy and to the same server, whose caller did not wait for it.
     /// Its approver must also be allowed by `call`, since the list of approvers may have changed.
@@ -113,7 +130,9 @@ impl ApprovalStore {
         now_us: i64,
     ) -> Result<Option<(String, ApprovalDecision)>, ApprovalError> {
         for request in self.same_calls(call)? {
-            if now_us >= request.expires_us || self.is_used(&request)? {
+            // The workflow may need more approvals now than when this one was given.
+            let is_weaker = request.needed_approvals() < call.needed_approvals();
+            if is_weaker || now_us >= request.expires_us || self.is_used(&request)? {
                 continue;
             }
             let decided = self.decision_for(&request)?;
@@ -127,7 +146,12 @@ impl ApprovalStore {
             if others && now_us < decided.at_us.saturating_add(PRECEDENCE_US) {
                 continue;
             }
-            let current = ApprovalRecord { approvers: call.approvers.clone(), ..request };
+            // When the request has gone to a second workflow is its own, who may decide is the call's.
+            let escalation = request.escalation.as_ref().zip(call.escalation.as_ref());
+            let escalation =
+                escalation.map(|(then, now)| Escalation { at_us: then.at_us, ..now.clone() });
+            let approvers = call.approvers.clone();
+            let current = ApprovalRecord { approvers, escalation, ..request };
             // Expiry was checked above, by the clock of this caller.
             if check::check_approver(&current, &decided).is_ok()
                 && self.use_approval(&current.id)?
@@ -155,8 +179,11 @@ impl ApprovalStore {
     ) -> Result<Option<ApprovalRecord>, ApprovalError> {
         for request in self.same_calls(call)? {
             // Another workflow or list of approvers makes it a different request.
-            let same_terms =
-                (&request.workflow, &request.approvers) == (&call.workflow, &call.approvers);
+            let terms = |one: &ApprovalRecord| {
+                let second = one.escalation.clone().map(|it| (it.workflow, it.approvers));
+                (one.workflow.clone(), one.approvers.clone(), one.needed_approvals(), second)
+            };
+            let same_terms = terms(&request) == terms(call);
             let is_open = same_terms && now_us < request.expires_us && is_wanted(&request);
             if is_open && self.decision_for(&request)?.is_none() {
                 return Ok(Some(request));

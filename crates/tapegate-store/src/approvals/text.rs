@@ -4,7 +4,7 @@ use tapegate_core::json::{
     JsonFault, JsonKind, check, compact, elements, string, whole_object, write_str,
 };
 
-use super::{ApprovalDecision, ApprovalOutcome, ApprovalRecord};
+use super::{ApprovalDecision, ApprovalOutcome, ApprovalRecord, Escalation};
 
 /// An approval is valid for one call. Other kinds of grants would have other names.
 const GRANT: &str = "once";
@@ -42,17 +42,22 @@ pub(super) fn request(request: &ApprovalRecord) -> Vec<u8> {
     }
     json.text("call_hash", &request.call_hash);
     json.text("principal", &request.principal);
+    if request.is_principal_named {
+        json.raw("principal_named", b"true");
+    }
     json.text("folder", &request.folder);
     json.text("policy", &request.policy);
     json.text("workflow", &request.workflow);
     json.text("reason", &request.reason);
-    let mut approvers = Vec::new();
-    for approver in &request.approvers {
-        approvers.push(if approvers.is_empty() { b'[' } else { b',' });
-        write_str(&mut approvers, approver);
+    json.raw("approvers", &text_list(&request.approvers));
+    if request.quorum > 1 {
+        json.number("quorum", request.quorum.into());
     }
-    approvers.extend_from_slice(if approvers.is_empty() { b"[]" } else { b"]" });
-    json.raw("approvers", &approvers);
+    if let Some(Escalation { workflow, at_us, approvers }) = &request.escalation {
+        json.text("escalates_to", workflow);
+        json.number("escalates_us", *at_us);
+        json.raw("escalation_approvers", &text_list(approvers));
+    }
     json.text("connection_id", &request.connection_id);
     json.text("request_id", &request.request_id);
     json.number("pid", request.pid.into());
@@ -62,6 +67,16 @@ pub(super) fn request(request: &ApprovalRecord) -> Vec<u8> {
         json.number("left_us", left_us);
     }
     json.out
+}
+
+fn text_list(texts: &[String]) -> Vec<u8> {
+    let mut list = Vec::new();
+    for text in texts {
+        list.push(if list.is_empty() { b'[' } else { b',' });
+        write_str(&mut list, text);
+    }
+    list.extend_from_slice(if list.is_empty() { b"[]" } else { b"]" });
+    list
 }
 
 /// The text of a decision about the request with this id, without its closing brace.
@@ -79,6 +94,34 @@ pub(super) fn decision_text(id: &str, nonce: &str, file: &DecisionFile) -> Vec<u
     json.text("grant", if *used { SPENT } else { GRANT });
     json.text("nonce", nonce);
     json.out
+}
+
+/// An approval of a request that needs several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct VoteFile {
+    pub(super) by: String,
+    pub(super) at_us: i64,
+    /// The digest of the request.
+    pub(super) request: String,
+}
+
+/// The text of a vote, without its closing brace.
+pub(super) fn vote_text(id: &str, vote: &VoteFile) -> Vec<u8> {
+    let mut json = SealedObject::default();
+    json.text("id", id);
+    json.text("request", &vote.request);
+    json.text("by", &vote.by);
+    json.number("at_us", vote.at_us);
+    json.out
+}
+
+/// Parses a vote.
+pub(super) fn read_vote(text: &[u8]) -> Option<VoteFile> {
+    let members = members(text).ok()?;
+    let raw = |key: &str| members.iter().rev().find(|(name, _)| name == key).map(|(_, raw)| *raw);
+    let text = |key: &str| Some(string(raw(key)?)?.into_owned());
+    let at_us = std::str::from_utf8(raw("at_us")?).ok()?.parse().ok()?;
+    Some(VoteFile { by: text("by")?, at_us, request: text("request")? })
 }
 
 /// Parses a request. A missing member is empty, unless a decision depends on it.
@@ -99,11 +142,25 @@ pub(super) fn read_request(text: &[u8]) -> Option<ApprovalRecord> {
         params_hash: text("params_hash"),
         call_hash: string(raw("call_hash")?)?.into_owned(),
         principal: text("principal"),
+        is_principal_named: raw("principal_named") == Some(b"true"),
         folder: text("folder"),
         policy: text("policy"),
         workflow: text("workflow"),
         reason: text("reason"),
         approvers: texts(raw("approvers")?)?,
+        // A quorum that cannot be read must not become one approval.
+        quorum: match raw("quorum") {
+            Some(_) => count("quorum")?,
+            None => 0,
+        },
+        escalation: match raw("escalates_us") {
+            Some(_) => Some(Escalation {
+                workflow: text("escalates_to"),
+                at_us: number("escalates_us")?,
+                approvers: texts(raw("escalation_approvers")?)?,
+            }),
+            None => None,
+        },
         connection_id: text("connection_id"),
         request_id: text("request_id"),
         pid: count("pid").unwrap_or(0),
@@ -132,7 +189,7 @@ pub(super) fn read_decided(text: &[u8]) -> Option<DecisionFile> {
 }
 
 /// The members of an object, with nothing after it.
-fn members(text: &[u8]) -> Result<Vec<(String, &[u8])>, JsonFault> {
+pub(super) fn members(text: &[u8]) -> Result<Vec<(String, &[u8])>, JsonFault> {
     let members = whole_object(text)?.into_iter();
     Ok(members.map(|(key, value)| (key.decode().into_owned(), value)).collect())
 }
@@ -145,25 +202,30 @@ fn texts(raw: &[u8]) -> Option<Vec<String>> {
 
 /// An object that is being written.
 #[derive(Default)]
-struct SealedObject {
+pub(super) struct SealedObject {
     out: Vec<u8>,
 }
 
 impl SealedObject {
-    fn text(&mut self, key: &str, text: &str) {
+    pub(super) fn text(&mut self, key: &str, text: &str) {
         let mut raw = Vec::new();
         write_str(&mut raw, text);
         self.raw(key, &raw);
     }
 
-    fn raw(&mut self, key: &str, json: &[u8]) {
+    pub(super) fn raw(&mut self, key: &str, json: &[u8]) {
         self.out.push(if self.out.is_empty() { b'{' } else { b',' });
         write_str(&mut self.out, key);
         self.out.push(b':');
         self.out.extend_from_slice(json);
     }
 
-    fn number(&mut self, key: &str, number: i64) {
+    /// The text without its closing brace.
+    pub(super) fn into_text(self) -> Vec<u8> {
+        self.out
+    }
+
+    pub(super) fn number(&mut self, key: &str, number: i64) {
         self.raw(key, number.to_string().as_bytes());
     }
 }
@@ -184,11 +246,18 @@ mod tests {
             params_hash: "ee".to_owned(),
             call_hash: "ff".to_owned(),
             principal: "me".to_owned(),
+            is_principal_named: true,
             folder: "/work".to_owned(),
             policy: "/srv/tapegate.yaml".to_owned(),
             workflow: "default".to_owned(),
             reason: "rule".to_owned(),
             approvers: vec!["alice".to_owned(), "b\"ob".to_owned()],
+            quorum: 2,
+            escalation: Some(Escalation {
+                workflow: "seniors".to_owned(),
+                at_us: 5,
+                approvers: vec!["carol".to_owned()],
+            }),
             connection_id: "c".to_owned(),
             request_id: "r".to_owned(),
             pid: 42,
@@ -205,7 +274,14 @@ mod tests {
 
     #[test]
     fn a_request_reads_back_as_it_was() {
-        let bare = ApprovalRecord { params: None, approvers: Vec::new(), left_us: None, ..full() };
+        let bare = ApprovalRecord {
+            params: None,
+            approvers: Vec::new(),
+            quorum: 0,
+            escalation: None,
+            left_us: None,
+            ..full()
+        };
         for one in [full(), bare] {
             assert_eq!(read_request(&finished(request(&one))).unwrap(), one);
         }

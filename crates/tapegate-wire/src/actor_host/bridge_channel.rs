@@ -10,6 +10,7 @@ use std::rc::Rc;
 use tapegate_core::tape::Provenance;
 use tokio::sync::Notify;
 
+use super::client_end::OUT_BYTES_MAX;
 use super::raw_piece::ActorPiece;
 
 /// What a queued item counts besides its bytes, so that many small ones are bounded too.
@@ -18,14 +19,26 @@ const ITEM_BYTES: usize = size_of::<ActorOutput>();
 /// Output of an actor session. `about` is the id of the request it belongs to.
 #[derive(Debug)]
 pub(crate) enum ActorOutput {
-    /// A message.
-    Message { about: Option<Vec<u8>>, bytes: Vec<u8>, provenance: Provenance },
+    Message {
+        about: Option<Vec<u8>>,
+        bytes: Vec<u8>,
+        provenance: Provenance,
+    },
     /// Bytes that need not be a message: part of the body that answers a request, or of an event.
-    Piece { about: Option<Vec<u8>>, piece: ActorPiece, ends: bool },
+    Piece {
+        about: Option<Vec<u8>>,
+        piece: ActorPiece,
+        ends: bool,
+    },
     /// Ends the stream of a request before its answer.
-    StreamEnd { about: Vec<u8> },
+    StreamEnd {
+        about: Vec<u8>,
+    },
     /// Closes the client's connection; of clients that share a session, that of the request.
-    Disconnect { about: Option<Vec<u8>>, abrupt: bool },
+    Disconnect {
+        about: Option<Vec<u8>>,
+        abrupt: bool,
+    },
 }
 
 impl ActorOutput {
@@ -100,6 +113,13 @@ impl Drop for OutputSender {
 }
 
 impl OutputReceiver {
+    /// Waits until so much is queued that the session does nothing before some of it is taken.
+    pub(crate) async fn full(&self) {
+        while self.0.bytes.get() < OUT_BYTES_MAX {
+            self.0.added.notified().await;
+        }
+    }
+
     /// Waits for the next output; `None` is the end.
     pub(crate) async fn receive(&self) -> Option<ActorOutput> {
         loop {

@@ -26,6 +26,14 @@ impl ClientInput {
         Self::Bridge(BridgeInput { queue, group: Vec::new().into_iter(), current: None })
     }
 
+    /// Whether messages of a bridge wait to be taken.
+    pub(super) fn has_waiting(&self) -> bool {
+        match self {
+            Self::Pipe(_) => false,
+            Self::Bridge(input) => input.group.len() > 0 || !input.queue.is_empty(),
+        }
+    }
+
     /// Waits until there is more to take; false at the end.
     pub(super) async fn read(&mut self) -> bool {
         match self {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tapegate_core::actor::ActorEvent;
-use tapegate_core::frame::error_reply;
+use tapegate_core::frame::{error_reply, oversize_error};
 use tapegate_core::lines::OversizeMessage;
 use tapegate_core::relay::CODE_TOO_LARGE;
 use tapegate_core::time::Timestamp;
@@ -105,7 +105,8 @@ impl PassthroughServers {
         let Some(server) = &mut self.server else { return };
         match turn {
             PassthroughEvent::Link(LinkEvent::Read(is_more)) => {
-                server.unheard |= is_more;
+                // At the end too: a last line without its ending can be taken only now.
+                server.unheard = true;
                 server.ended = !is_more;
             }
             PassthroughEvent::Link(LinkEvent::Wrote(count)) => ask.mark_written(count),
@@ -160,6 +161,10 @@ impl PassthroughServer {
     }
 
     async fn next_event(&mut self, ask: &LineOutbox, may_read: bool) -> PassthroughEvent {
+        if self.gone.is_some() {
+            // Only room for its last lines is waited for.
+            return std::future::pending().await;
+        }
         // Everything it wrote was read, so only the reason is left to find out.
         if self.ended {
             return PassthroughEvent::Gone(self.stream.link.end_reason().await);
@@ -174,10 +179,7 @@ impl PassthroughServer {
 fn refuse(at: Timestamp, message: OversizeMessage, client_io: &mut ClientIo<impl ClientEnd>) {
     let Some(id) = &message.envelope.id else { return };
     let (bytes, bytes_max) = (message.bytes_total, client_io.host.options.message_bytes_max);
-    let message_text = format!(
-        "message of {bytes} bytes refused: the limit is {bytes_max} bytes (--max-message-bytes)"
-    );
-    let data = format!("{{\"bytes\":{bytes},\"limit\":{bytes_max}}}");
+    let (message_text, data) = oversize_error(bytes, bytes_max);
     let text = error_reply(id, CODE_TOO_LARGE, &message_text, &data);
     // A request expects our error itself; an answer is replaced by an error for the actor.
     match message.envelope.method {
@@ -185,3 +187,6 @@ fn refuse(at: Timestamp, message: OversizeMessage, client_io: &mut ClientIo<impl
         None => client_io.feed(at, ActorEvent::Behind(&text)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tapegate_core::frame::{Frame, error_reply};
+use tapegate_core::frame::{Frame, own_error};
 use tapegate_core::relay::{CODE_GONE, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{Provenance, RecordError, TOO_LARGE};
@@ -78,7 +78,7 @@ impl<'d> PipeClient<'d> {
         let lines = unsent.split(|byte| *byte == b'\n');
         lines.for_each(|line| collect_answered_ids(&Frame::read(line), &mut ids));
         for id in ids {
-            self.out.add(&[&error_reply(&id, CODE_GONE, reason, "{\"by\":\"tapegate\"}")]);
+            self.out.add(&[&own_error(&id, CODE_GONE, reason)]);
         }
         if let Some(session) = &mut self.session {
             let (lane, side) = (Some(Lane::ONLY), Side::Server);

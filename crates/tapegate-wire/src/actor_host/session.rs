@@ -29,6 +29,8 @@ pub(super) struct ActorSession<C: ClientEnd> {
     unheard: bool,
     /// Whether the actor knows that the client's output has ended.
     left: bool,
+    /// Whether messages may have waited for room.
+    starved: bool,
 }
 
 impl<C: ClientEnd> ActorSession<C> {
@@ -41,6 +43,7 @@ impl<C: ClientEnd> ActorSession<C> {
             input_ended: false,
             unheard: false,
             left: false,
+            starved: false,
         }
     }
 
@@ -87,13 +90,23 @@ impl<C: ClientEnd> ActorSession<C> {
     /// Does everything that can be done without waiting.
     fn process_ready(&mut self) -> Result<(), RecordError> {
         let at = self.client_io.now();
-        self.wake_actor(at);
+        self.starved |= !self.client_io.has_room();
+        if !self.yields_to_input() {
+            self.wake_actor(at);
+        }
         self.read_client(at)?;
         self.passthrough.process_ready(at, &mut self.client_io);
         self.client_io.client.send(true)
     }
 
-    /// Wakes the actor for everything that is due.
+    /// Whether the actor waits for messages that waited for room: what it does by itself would take
+    /// that room again, and a bridge counts on its messages being read.
+    fn yields_to_input(&mut self) -> bool {
+        self.starved &= self.input.as_ref().is_some_and(ClientInput::has_waiting);
+        self.starved && self.client_io.can_receive()
+    }
+
+    /// Wakes the actor for every due wake-up.
     fn wake_actor(&mut self, at: Timestamp) {
         let mut count = 0;
         // Bounded, so that an actor with constant deadlines does not starve the client.

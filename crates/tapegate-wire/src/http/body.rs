@@ -13,6 +13,9 @@ use tokio::time::Instant;
 
 use super::OutboundBytes;
 
+/// How often an idle stream of events sends a keep-alive comment.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
 /// Why a response body broke off.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

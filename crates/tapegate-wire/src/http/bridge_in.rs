@@ -34,9 +34,11 @@ use std::time::Duration;
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
+use tapegate_core::hex;
 use tapegate_core::side::Lane;
 use tokio::task::JoinSet;
 
+use super::headers::EarlyReply;
 use super::listener::{ConnectionHandle, ReplyFuture, RequestHandler};
 use super::{OutboundBytes, ReplyBody, SharedSession, headers};
 use crate::child::SpawnError;
@@ -57,9 +59,6 @@ pub struct InboundBridge {
     tasks: RefCell<JoinSet<()>>,
     closing: Cell<bool>,
 }
-
-/// A reply made before any server is contacted.
-type EarlyReply = Box<Response<ReplyBody>>;
 
 /// Why a client gets no server.
 enum NoServerError {
@@ -92,14 +91,11 @@ impl InboundBridge {
         self: Rc<Self>,
         request: Request<Incoming>,
         client_connection: Rc<ConnectionHandle>,
-    ) -> Response<ReplyBody> {
+    ) -> Result<Response<ReplyBody>, EarlyReply> {
         if self.closing.get() || self.servers.end_reason().is_some() {
-            return headers::refusal(503, "tapegate is shutting down");
+            return Ok(headers::refusal(503, "tapegate is shutting down"));
         }
-        let request = match self.check(request) {
-            Ok(request) => request,
-            Err(refused) => return *refused,
-        };
+        let request = self.check(request)?;
         let (path, method) = (request.uri().path().to_owned(), request.method().clone());
         match (path.trim_end_matches('/'), method) {
             ("" | "/mcp" | "/message", Method::POST) => {
@@ -109,15 +105,15 @@ impl InboundBridge {
                 get_handler::get(&self, &request, &client_connection)
             }
             ("" | "/mcp" | "/message", Method::DELETE) => get_handler::delete(&self, &request),
-            ("" | "/mcp" | "/message", _) => not_allowed("GET, POST, DELETE"),
-            ("/sse", Method::GET) => legacy_sse::get(&self, &request, &client_connection),
+            ("" | "/mcp" | "/message", _) => Ok(not_allowed("GET, POST, DELETE")),
+            ("/sse", Method::GET) => Ok(legacy_sse::get(&self, &request, &client_connection)),
             // A client that knows both transports tries the newer one first.
-            ("/sse", _) => not_allowed("GET"),
+            ("/sse", _) => Ok(not_allowed("GET")),
             ("/messages", Method::POST) => {
                 legacy_sse::post(&self, request, &client_connection).await
             }
-            ("/messages", _) => not_allowed("POST"),
-            _ => headers::refusal(404, "not found; the MCP endpoint is /mcp"),
+            ("/messages", _) => Ok(not_allowed("POST")),
+            _ => Ok(headers::refusal(404, "not found; the MCP endpoint is /mcp")),
         }
     }
 
@@ -225,7 +221,8 @@ impl RequestHandler for InboundBridge {
         request: Request<Incoming>,
         client_connection: &Rc<ConnectionHandle>,
     ) -> ReplyFuture {
-        Box::pin(self.answer(request, Rc::clone(client_connection)))
+        let answer = self.answer(request, Rc::clone(client_connection));
+        Box::pin(async { headers::reply_of(answer.await) })
     }
 
     fn refuse(&self, message: &str) -> Response<ReplyBody> {
@@ -266,5 +263,5 @@ fn not_allowed(methods: &'static str) -> Response<ReplyBody> {
 fn fresh_id() -> Option<String> {
     let mut bytes = [0u8; 16];
     let count = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).ok()?;
-    (count == bytes.len()).then(|| bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    (count == bytes.len()).then(|| hex::encode(&bytes))
 }

@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::uri::PathAndQuery;
-use tapegate_core::frame::{self, Frame, FrameBody, FrameError, MessageKind};
+use tapegate_core::frame::{Envelope, Frame, FrameBody, FrameError, find_envelope};
 use tapegate_core::lines::OversizeMessage;
 use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
@@ -32,9 +32,9 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::mirrored_params::MirroredParams;
 use super::shared_session::{GateResult, SessionStoppedError, SharedSession};
 use super::upstream::HttpUpstream;
-use crate::recorded_session::{Disposition, split_by_side};
+use crate::recorded_session::{Disposition, OutgoingMessage, split_by_side};
 use crate::signals::Signals;
-use crate::stdio::{ClientPorts, EndCause, SessionOutcome, ShutdownTimeouts};
+use crate::stdio::{ClientPorts, EndCause, SessionOutcome, ShutdownTimeouts, answered_id};
 use client_writer::{ClientWriter, WriteTurn};
 use pending_calls::{BridgeCall, BridgeCalls, CallKind};
 use problem::ExchangeProblem;
@@ -69,7 +69,7 @@ pub async fn run(
         number = signals.next() => EndCause::Signal(number),
         () = bridge.client_writer.run() => EndCause::Client,
         () = bridge.client_gone() => EndCause::Client,
-        () = shared_session.run_holds() => EndCause::Actor,
+        () = shared_session.run_holds(|message| bridge.deliver_own(message)) => EndCause::Actor,
         () = bridge.serve(client.input) => bridge.end_cause(),
     };
     bridge.close(&cause, &mut signals, patience).await;
@@ -188,8 +188,8 @@ impl OutboundBridge {
             && !matches!(garbage, FrameError::Empty)
         {
             // A stdio client takes each line for a message, even a line of an HTML error page.
-            let unsent = (frame.bytes(), false);
-            self.shared_session.mark_from_server(self.lane, unsent, &garbage.reason())?;
+            let (from, unsent) = ((self.lane, Side::Server), (frame.bytes(), false));
+            self.shared_session.mark(from, unsent, &garbage.reason())?;
             self.notify("the MCP server sent data that is not an MCP message; it is not passed on");
             return Ok(());
         }
@@ -238,6 +238,15 @@ impl OutboundBridge {
             bridge.unsent.set(bridge.unsent.get() - 1);
             bridge.progress.notify_one();
         });
+    }
+
+    /// Delivers a message of our own that follows from a decision.
+    fn deliver_own(self: &Rc<Self>, outgoing: OutgoingMessage<'static>) {
+        match outgoing.to {
+            Side::Client => self.client_writer.enqueue(outgoing.message),
+            Side::Server => self.send_own_to_server(outgoing.message),
+        }
+        self.progress.notify_one();
     }
 
     /// Whether work is in progress that may lead to an answer for the client.
@@ -313,27 +322,21 @@ impl OutboundBridge {
 
     /// Updates the session's state from a message that goes to the client.
     fn learn_from_frame(&self, own: Option<&Rc<BridgeCall>>, message: &Frame<'_>) {
-        match message.body() {
-            // An array within a batch is not a message, so its elements answer nothing.
-            FrameBody::Batch => frame::elements(message.bytes())
-                .iter()
-                .for_each(|element| self.learn_from_message(own, element)),
-            _ => self.learn_from_message(own, message),
-        }
+        // An array within a batch is not a message, so its elements answer nothing.
+        find_envelope(message, |envelope| {
+            self.learn_from_message(own, envelope);
+            None::<()>
+        });
     }
 
-    fn learn_from_message(&self, own: Option<&Rc<BridgeCall>>, message: &Frame<'_>) {
-        let Some(envelope) = message.envelope() else { return };
-        let (MessageKind::Response | MessageKind::Error, Some(id)) = (envelope.kind(), envelope.id)
-        else {
-            return;
-        };
-        let Some(call) = self.calls.settle(own, id) else { return };
+    fn learn_from_message(&self, own: Option<&Rc<BridgeCall>>, envelope: &Envelope<'_>) {
+        let settled = answered_id(envelope).and_then(|id| self.calls.settle(own, id));
+        let Some(call) = settled else { return };
         match (call.kind, envelope.result) {
-            (CallKind::Initialize, Some(_)) => {
+            (CallKind::Initialize, Some(result)) => {
                 let id = call.opens.borrow_mut().take();
                 *self.session.borrow_mut() =
-                    UpstreamSession { id, version: upstream_session::negotiated(message) };
+                    UpstreamSession { id, version: upstream_session::negotiated(result) };
             }
             (CallKind::ToolsList, Some(result)) => self.params.borrow_mut().learn_tools(result),
             _ => {}

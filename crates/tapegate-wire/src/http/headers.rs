@@ -63,9 +63,19 @@ pub(super) fn accepted() -> Response<ReplyBody> {
     response
 }
 
-/// The reply to a request once recording has stopped.
-pub(super) fn stopped(stopped: SessionStoppedError) -> Response<ReplyBody> {
-    refusal(503, &stopped.to_string())
+/// A reply of ours that ends an exchange early, in place of the one that was to come.
+pub(super) type EarlyReply = Box<Response<ReplyBody>>;
+
+/// The reply once recording has stopped.
+impl From<SessionStoppedError> for EarlyReply {
+    fn from(stopped: SessionStoppedError) -> Self {
+        Self::new(refusal(503, &stopped.to_string()))
+    }
+}
+
+/// The reply to an exchange that may have ended early.
+pub(super) fn reply_of(reply: Result<Response<ReplyBody>, EarlyReply>) -> Response<ReplyBody> {
+    reply.unwrap_or_else(|early| *early)
 }
 
 /// Whether the Content-Type is `wanted`, ignoring parameters.

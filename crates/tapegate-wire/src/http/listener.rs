@@ -93,12 +93,7 @@ pub enum ListenError {
     Address(String),
     /// The system refused.
     #[error("cannot listen on {address}: {source}")]
-    Bind {
-        /// The address.
-        address: String,
-        /// The cause.
-        source: io::Error,
-    },
+    Bind { address: String, source: io::Error },
 }
 
 impl HttpListener {

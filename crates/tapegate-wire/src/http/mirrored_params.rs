@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue};
 use tapegate_core::frame::{self, Envelope};
-use tapegate_core::json::{self, Cursor, JsonFault, JsonKind};
+use tapegate_core::json::{self, JsonFault};
 
 use super::header_value;
 
@@ -116,14 +116,11 @@ fn walk(
     path: &mut Vec<String>,
     marks: &mut Vec<MirroredProperty>,
 ) -> Result<(), JsonFault> {
-    let mut cursor = Cursor::new(schema)?;
-    if cursor.kind()? != JsonKind::Object || path.len() > DEPTH_MAX {
+    if path.len() > DEPTH_MAX {
         return Ok(());
     }
-    cursor.open()?;
-    let mut first = true;
-    while let Some(key) = cursor.key(&mut first)? {
-        let value = cursor.value()?;
+    for member in json::members(schema) {
+        let (key, value) = member?;
         if key.is("x-mcp-header") && !path.is_empty() {
             add(value, path, marks);
         } else if key.is("properties") {
@@ -138,14 +135,8 @@ fn walk_properties(
     path: &mut Vec<String>,
     marks: &mut Vec<MirroredProperty>,
 ) -> Result<(), JsonFault> {
-    let mut cursor = Cursor::new(properties)?;
-    if cursor.kind()? != JsonKind::Object {
-        return Ok(());
-    }
-    cursor.open()?;
-    let mut first = true;
-    while let Some(key) = cursor.key(&mut first)? {
-        let value = cursor.value()?;
+    for member in json::members(properties) {
+        let (key, value) = member?;
         if key.raw.len() <= WORD_BYTES_MAX {
             path.push(key.decode().into_owned());
             walk(value, path, marks)?;

@@ -32,14 +32,14 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Response, Uri};
 use hyper::body::Incoming;
 use tapegate_core::frame::{Envelope, MessageKind};
-use tapegate_core::relay::RelayEvent;
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::body::CollectedBody;
-use super::headers;
+use super::headers::{self, EarlyReply};
 use super::listener::{ConnectionHandle, ReplyFuture, RequestHandler};
 use super::mirrored_params::MirroredParams;
+use super::pending_message::PendingMessage;
 use super::request_body::{IntakeError, collect_request};
 use super::request_check::RequestRoute;
 use super::request_headers::SESSION;
@@ -47,7 +47,6 @@ use super::shared_session::SharedSession;
 use super::upstream::HttpUpstream;
 use super::{OutboundBytes, ReplyBody};
 use crate::recorded_session::Disposition;
-use exchange::PendingMessage;
 pub(in crate::http) use plain_body::PlainBody;
 use redaction::MaskedIds;
 use sessions::ProxySessions;
@@ -126,7 +125,10 @@ impl Proxy {
         })
     }
 
-    async fn exchange(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
+    async fn exchange(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<Response<ReplyBody>, EarlyReply> {
         let (mut parts, body) = request.into_parts();
         let path = self.path_at_server(&parts.uri);
         // The server knows only its own ids, so this comes before anything is sent or compared.
@@ -135,30 +137,26 @@ impl Proxy {
             (self.shared_session.message_bytes_max(), self.shared_session.bodies());
         let collected = match collect_request(body, bytes_max, bodies).await {
             Ok(collected) => collected,
-            Err(IntakeError::Unread(unread)) => return headers::unread_body_reply(unread),
+            Err(IntakeError::Unread(unread)) => return Ok(headers::unread_body_reply(unread)),
             Err(IntakeError::Broken(error)) => {
-                return headers::refusal(400, &format!("the request ended early: {error}"));
+                return Ok(headers::refusal(400, &format!("the request ended early: {error}")));
             }
         };
         // After the body: a request that breaks off while it is read leaves no trace in the
         // sessions.
         let mut exchange = self.open(&parts, path);
         // The form is checked before the policy is asked (docs/decisions/form-before-policy.md).
-        if let Some(refused) = exchange.check(&parts, &collected) {
-            return refused;
-        }
+        exchange.check(&parts, &collected)?;
         let body = match collected {
-            CollectedBody::Whole(body) => match exchange.judge_request(&mut parts, body).await {
+            CollectedBody::Whole(body) => match exchange.judge_request(&mut parts, body).await? {
                 Disposition::Forward(body) => body,
-                Disposition::Refuse(reply) => return *reply,
-                Disposition::Hold(hold_id) => return exchange.hold(parts, hold_id).await,
+                Disposition::Refuse(reply) => return Ok(reply),
+                Disposition::Consume => return Ok(headers::accepted()),
+                Disposition::Hold(hold_id) => return Ok(exchange.hold(parts, hold_id).await),
             },
-            CollectedBody::TooLarge(message) => match exchange.refuse(message) {
-                Ok(instead) => instead,
-                Err(refused) => return *refused,
-            },
+            CollectedBody::TooLarge(message) => exchange.refuse(message)?,
         };
-        exchange.send_to_completion(parts, body).await
+        Ok(exchange.send_to_completion(parts, body).await)
     }
 
     /// Builds the exchange from the request head, before the body is inspected.
@@ -219,9 +217,8 @@ impl Proxy {
     fn forget_lane(&self, lane: Lane) {
         tracing::debug!(session = lane.session, "session ended");
         for asker in [Side::Client, Side::Server] {
-            let event = RelayEvent::Dismissed { lane, asker, ids: None, reason: None };
             // If the tape has failed, the recording ends anyway.
-            self.shared_session.feed_and_commit(event).ok();
+            self.shared_session.forget_requests((lane, asker), None).ok();
         }
     }
 }
@@ -230,7 +227,7 @@ impl RequestHandler for Proxy {
     type Piece = OutboundBytes;
 
     fn handle(self: Rc<Self>, request: Request<Incoming>, _: &Rc<ConnectionHandle>) -> ReplyFuture {
-        Box::pin(self.exchange(request))
+        Box::pin(async { headers::reply_of(self.exchange(request).await) })
     }
 
     fn refuse(&self, text: &str) -> Response<ReplyBody> {

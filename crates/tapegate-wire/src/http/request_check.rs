@@ -50,10 +50,8 @@ impl RequestRejection {
     }
 }
 
-/// The head of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestHead<'a> {
-    /// The method.
     pub method: &'a Method,
     /// The request target as received.
     pub target: &'a Uri,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName, Response};
-use tapegate_core::frame::Envelope;
+use tapegate_core::frame::{Envelope, unsupported_version_data};
 use tapegate_core::json::{self, Cursor, JsonStr};
 use tapegate_core::relay::OwnMessage;
 
@@ -121,9 +121,7 @@ impl RequestHeaders {
         if envelope.is_none_or(|envelope| envelope.protocol_version.is_none()) {
             return Some(headers::error(400, id, -32000, &message));
         }
-        let mut data = format!("{{\"supported\":[\"{MODERN}\"],\"requested\":").into_bytes();
-        json::write_str(&mut data, version);
-        data.push(b'}');
+        let data = unsupported_version_data(MODERN, version);
         let data = String::from_utf8_lossy(&data);
         Some(headers::json(
             400,

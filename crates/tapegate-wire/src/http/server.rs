@@ -26,7 +26,8 @@ pub async fn serve(
             number = signals.next() => EndCause::Signal(number),
             error = shared_session.tape_failed() => EndCause::Tape(error),
             () = handler.finished() => EndCause::Actor,
-            () = shared_session.run_holds() => EndCause::Actor,
+            // Exchanges are told by their listeners; there is nothing else to deliver.
+            () = shared_session.run_holds(drop) => EndCause::Actor,
             never = listener.serve(Rc::clone(&handler)) => match never {},
         };
         tracing::debug!(?cause, "serving ended");

@@ -4,21 +4,25 @@ mod hold_waiters;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::LazyLock;
 
-use tapegate_core::frame::Frame;
+use tapegate_core::frame::{Frame, OWN_DATA, error_object};
 use tapegate_core::lines::OversizeMessage;
-use tapegate_core::relay::{PermittedMessage, RelayEvent};
+use tapegate_core::relay::{CODE_UNAVAILABLE, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tokio::sync::Notify;
 
 use super::BodyBudget;
-use crate::recorded_session::{Disposition, OutgoingMessage, RecordedSession};
+use crate::recorded_session::{Disposition, OutgoingMessage, RecordedSession, split_by_side};
 use hold_waiters::HoldWaiters;
-pub(crate) use hold_waiters::{HoldUpdate, HoldWaiter};
+pub(crate) use hold_waiters::{HoldUpdate, HoldUpdates, HoldWaiter};
 
 /// The answer to a server's request that would have to be held.
-const DECLINED: &[u8] = br#"{"code":-32013,"message":"a request of a server cannot be held for approval by HTTP","data":{"by":"tapegate"}}"#;
+static DECLINED: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let message = "a request of a server cannot be held for approval by HTTP";
+    error_object(CODE_UNAVAILABLE, message, Some(OWN_DATA.as_bytes()))
+});
 
 /// One recording that many exchanges feed, on one thread.
 pub struct SharedSession {
@@ -151,7 +155,9 @@ impl SharedSession {
         // forwarded one.
         let sent = outgoing.iter().position(|one| one.to == from.other() && !one.message.is_own());
         let held = self.recording.borrow_mut().take_last_held();
+        let consumed = self.recording.borrow_mut().take_consumed();
         let disposition = match (sent, held) {
+            _ if consumed => Disposition::Consume,
             (Some(at), _) => Disposition::Forward(outgoing.remove(at).message),
             (None, None) => Disposition::Refuse(()),
             (None, Some(hold_id)) if from == Side::Client => Disposition::Hold(hold_id),
@@ -165,8 +171,8 @@ impl SharedSession {
         Ok(GateResult { disposition, outgoing })
     }
 
-    /// Records a message over the size limit, and returns what its sender, or whoever waits for it,
-    /// is told.
+    /// Records a message over the size limit, and returns the error for its sender, or for the
+    /// request that waits for it.
     pub(crate) fn refuse_oversize(
         &self,
         lane: Lane,
@@ -177,16 +183,37 @@ impl SharedSession {
         self.feed_and_commit(RelayEvent::TooLarge { lane, from, message, bytes_max })
     }
 
-    /// Records something of the server's that is not part of the conversation, or that its client
-    /// does not get.
-    pub(crate) fn mark_from_server(
+    /// Records something that is not part of the conversation, or that the other side does not get.
+    pub(crate) fn mark(
         &self,
-        lane: Lane,
+        (lane, from): (Lane, Side),
         (bytes, delivered): (&[u8], bool),
         reason: &str,
     ) -> Result<(), SessionStoppedError> {
-        let from = Side::Server;
         self.feed_and_commit(RelayEvent::Marked { lane, from, bytes, reason, delivered }).map(drop)
+    }
+
+    /// Forgets requests of `asker` whose answers are no longer wanted: those with these `ids`, or
+    /// all in the lane.
+    pub(crate) fn forget_requests(
+        &self,
+        (lane, asker): (Lane, Side),
+        ids: Option<&[Vec<u8>]>,
+    ) -> Result<(), SessionStoppedError> {
+        let reason = None;
+        self.feed_and_commit(RelayEvent::Dismissed { lane, asker, ids, reason }).map(drop)
+    }
+
+    /// Answers, in place of a server that is gone, what clients in this lane wait for.
+    pub(crate) fn answer_for_server<'e>(
+        &self,
+        lane: Lane,
+        reason: &'e str,
+        error_type: Option<&'e str>,
+    ) -> Result<Vec<PermittedMessage<'e>>, SessionStoppedError> {
+        let (lane, side) = (Some(lane), Side::Server);
+        let gone = RelayEvent::Gone { lane, side, reason, error_type };
+        Ok(split_by_side(self.feed_and_commit(gone)?).0)
     }
 
     /// Records that a message is ambiguous for `reason`, and returns whether it is refused.
@@ -266,7 +293,7 @@ impl SharedSession {
         let Some(id) = frame.envelope().and_then(|envelope| envelope.id) else {
             return Ok(Vec::new());
         };
-        self.feed_and_commit(RelayEvent::Failed { lane, asker: Side::Server, id, error: DECLINED })
+        self.feed_and_commit(RelayEvent::Failed { lane, asker: Side::Server, id, error: &DECLINED })
     }
 
     /// Feeds and records an event; returns the resulting messages, except those for exchanges that

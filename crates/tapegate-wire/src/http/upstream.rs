@@ -16,6 +16,7 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use tapegate_core::lenient::spelling::percent_decode;
 
 use super::{OutboundBytes, headers, redirect};
 use connection::ConnectionPool;
@@ -83,7 +84,8 @@ impl HttpUpstream {
         let mut extra = extra.iter().map(|line| header(line)).collect::<Result<HeaderMap, _>>()?;
         let authority = match authority.as_str().rsplit_once('@') {
             Some((login, host)) => {
-                let basic = tapegate_core::tape::base64_encode(percent_decoded(login).as_bytes());
+                let login = percent_decode(login).unwrap_or_else(|| login.to_owned());
+                let basic = tapegate_core::tape::base64_encode(login.as_bytes());
                 let value = HeaderValue::try_from(format!("Basic {basic}"))
                     .map_err(|_| fault("its login is invalid"))?;
                 extra.entry(http::header::AUTHORIZATION).or_insert(value);
@@ -237,26 +239,6 @@ fn without_secrets(url: &str) -> String {
     let host = url[start..end].rsplit_once('@').map_or(start, |(login, _)| start + login.len() + 1);
     let rest = url[host..].split('?').next().unwrap_or_default();
     format!("{}{rest}", &url[..start])
-}
-
-fn percent_decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) if bytes[at] == b'%' => {
-                out.push(byte);
-                at += 3;
-            }
-            _ => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 #[cfg(test)]

@@ -24,6 +24,11 @@ impl LineReader {
         Self { port, lines: LineSplitter::new(line_bytes_max) }
     }
 
+    /// Whether the other end has closed the port, though what it wrote may not be read yet.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.port.has_ended()
+    }
+
     /// Reads once; false at the end.
     pub(crate) async fn read(&mut self) -> bool {
         // A hung-up terminal or socket reads as an error; treat it as the end.

@@ -1,7 +1,9 @@
 //! Holds that get another id, because their calls are held again.
 
 use tapegate_core::frame::Frame;
-use tapegate_core::gate::{GateInput, Hold, HoldEnd, ListFirst, ListMethod, OwnRequest, Verdict};
+use tapegate_core::gate::{
+    GateInput, Hold, HoldEnd, ListFirst, ListMethod, MessagePlace, OwnRequest, Verdict,
+};
 
 use super::*;
 
@@ -16,7 +18,11 @@ impl Gate for ListingGate {
         self.last_id += 1;
         let hold_id = HoldId(self.last_id);
         if case.listed.is_some() {
-            return Verdict::Hold(Box::new(Hold { hold_id, timeout_ms: 60_000, on_timeout: None }));
+            return Verdict::Hold(Box::new(Hold {
+                hold_id,
+                timeout_ms: 60_000,
+                ..Hold::default()
+            }));
         }
         let request = OwnRequest::new(&format!("own-{}", hold_id.0), ListMethod::Tools, None, None);
         Verdict::ListFirst(Box::new(ListFirst { hold_id, timeout_ms: 1_000, request }))
@@ -24,11 +30,11 @@ impl Gate for ListingGate {
 
     fn hold_ended(&mut self, _: Timestamp, _: HoldId, _: HoldEnd) {}
 
-    fn note_oversize(&mut self, _: Timestamp, _: Lane, _: Side, _: u64, _: &[u8]) {}
+    fn note_oversize(&mut self, _: MessagePlace, _: u64, _: &[u8]) {}
 
-    fn note_unsent(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
+    fn note_unsent(&mut self, _: MessagePlace, _: &Frame<'_>, _: &str) {}
 
-    fn reject_ambiguous(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
+    fn reject_ambiguous(&mut self, _: MessagePlace, _: &Frame<'_>, _: &str) -> bool {
         false
     }
 

@@ -1,20 +1,18 @@
 //! Finds the requests that a message answers.
 
-use tapegate_core::frame::{Envelope, Frame, FrameBody, MessageKind, elements};
+use tapegate_core::frame::{Envelope, Frame, MessageKind, find_envelope};
+
+/// The id of the request that a message answers.
+pub(crate) fn answered_id<'a>(envelope: &Envelope<'a>) -> Option<&'a [u8]> {
+    envelope.id.filter(|_| matches!(envelope.kind(), MessageKind::Response | MessageKind::Error))
+}
 
 /// Collects the ids that a frame answers. A batch within a batch answers nothing.
 pub(crate) fn collect_answered_ids(frame: &Frame<'_>, ids: &mut Vec<Vec<u8>>) {
-    let mut gather = |frame: &Frame<'_>| {
-        let answers = |envelope: &&Envelope<'_>| {
-            matches!(envelope.kind(), MessageKind::Response | MessageKind::Error)
-        };
-        let id = frame.envelope().filter(answers).and_then(|envelope| envelope.id);
-        ids.extend(id.map(<[u8]>::to_vec));
-    };
-    match frame.body() {
-        FrameBody::Batch => elements(frame.bytes()).iter().for_each(gather),
-        _ => gather(frame),
-    }
+    find_envelope(frame, |envelope| {
+        ids.extend(answered_id(envelope).map(<[u8]>::to_vec));
+        None::<()>
+    });
 }
 
 #[cfg(test)]

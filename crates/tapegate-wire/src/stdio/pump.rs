@@ -116,7 +116,7 @@ impl Pump {
         // One reading of the clock serves all lines of a read: they arrived together.
         let at = session.now();
         loop {
-            // Checked for every line, because each line may itself be held.
+            // Checked before each line, because the line before may be held.
             self.waits = self.from == Side::Client && session.is_full();
             if self.waits {
                 return;

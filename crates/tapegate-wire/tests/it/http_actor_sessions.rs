@@ -15,8 +15,12 @@ use crate::http_peers;
 const MODERN: &[&str] = &["mcp-protocol-version: 2026-07-28", "mcp-method: tools/list"];
 
 fn modern(id: u32) -> String {
+    modern_request(id, "tools/list")
+}
+
+fn modern_request(id: u32, method: &str) -> String {
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{"_meta":{meta}}}}}"#)
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"_meta":{meta}}}}}"#)
 }
 
 fn delete(hall: &HttpActorHost, session: &str) -> String {
@@ -54,6 +58,17 @@ fn clients_without_sessions_share_a_seat_and_may_use_the_same_id() {
     let told = hall.log.lock().unwrap().clone();
     assert_eq!(told[0], "1 Taken { shared: true, streams: true }");
     assert!(told.iter().all(|line| line.starts_with("1 ")));
+}
+
+#[test]
+fn an_actor_whose_requests_have_no_client_hears_so_however_many_they_are() {
+    let hall = HttpActorHost::open();
+    let flood = hall.post(&[MODERN[0], "mcp-method: flood"], &modern_request(1, "flood"));
+    assert!(flood.message().ends_with("\"id\":1,\"result\":{\"seat\":1}}"), "{flood:?}");
+    // Far more refusals than the bridge keeps for a server that does not read.
+    hall.wait_for("\"id\":8,\"error\":");
+    let next = hall.post(MODERN, &modern(2));
+    assert!(next.message().ends_with("\"id\":2,\"result\":{\"seat\":1}}"), "{next:?}");
 }
 
 #[test]

@@ -15,7 +15,8 @@ use crate::scripted_actor::ActorLog;
 /// `ask` after a request of its own, `news` with a notification that belongs to no request, `part`
 /// after the end of its stream, `behind` with the passthrough server's answer, `stop` as the last,
 /// `drip` a few bytes at a time, `endless` without an end, `batch` and `twice` after events that
-/// are not single messages, `leave` and `break` before it disconnects, and all others at once.
+/// are not single messages, `leave` and `break` before it disconnects, `flood` before more requests
+/// of its own than fit, until one of them is answered, and all others at once.
 #[derive(Default)]
 pub(crate) struct JsonRpcActor {
     log: ActorLog,
@@ -23,6 +24,7 @@ pub(crate) struct JsonRpcActor {
     asking: BTreeMap<ActorSessionId, Vec<u8>>,
     drips: BTreeMap<(ActorSessionId, u64, u32), SlowAnswer>,
     count: u32,
+    flooding: Option<ActorSessionId>,
 }
 
 /// An answer sent in small pieces: the request, and the rest of the answer.
@@ -30,6 +32,10 @@ type SlowAnswer = (Vec<u8>, Vec<u8>);
 
 const DRIP_NS: u64 = 2_000_000;
 const DRIP_BYTES: usize = 8;
+
+/// More than may be queued for a client that does not read.
+const FLOOD_MESSAGES: usize = 300;
+const FLOOD_MESSAGE_BYTES: usize = 16 * 1024;
 
 const LATE_NS: u64 = 150_000_000;
 const PROGRESS: &[u8] =
@@ -50,6 +56,7 @@ impl JsonRpcActor {
         let frame = Frame::read(line);
         let Some(envelope) = frame.envelope() else { return };
         let (Some(id), MessageKind::Request) = (envelope.id, envelope.kind()) else {
+            self.flooding.take_if(|_| envelope.kind() == MessageKind::Error);
             if let (Some(id), true) = (self.asking.remove(&seat), envelope.result.is_some()) {
                 answer(seat, &id, act);
             }
@@ -97,6 +104,9 @@ impl JsonRpcActor {
         } else if envelope.is_method("leave") || envelope.is_method("break") {
             answer(seat, id, act);
             act(ActorAction::Leave { about: Some(id), abrupt: envelope.is_method("break") });
+        } else if envelope.is_method("flood") {
+            answer(seat, id, act);
+            self.flooding = Some(seat);
         } else if envelope.is_method("behind") {
             act(ActorAction::Ask(&[line]));
         } else if envelope.is_method("stop") {
@@ -111,6 +121,14 @@ impl JsonRpcActor {
         let mut later = self.late.range((seat, 0)..).map(|(key, _)| *key);
         let late = later.next().filter(|key| key.0 == seat).map(|key| key.1);
         late.into_iter().chain(self.next_drip(seat).map(|key| key.1)).min()
+    }
+
+    fn flood(&self, act: &mut dyn FnMut(ActorAction<'_>)) {
+        let text = "x".repeat(FLOOD_MESSAGE_BYTES);
+        let request = br#"{"jsonrpc":"2.0","id":8,"method":"sampling/createMessage","params":""#;
+        for _ in 0..FLOOD_MESSAGES {
+            act(ActorAction::Say(&[request, text.as_bytes(), b"\"}"]));
+        }
     }
 
     fn next_drip(&self, seat: ActorSessionId) -> Option<(ActorSessionId, u64, u32)> {
@@ -157,6 +175,7 @@ impl Actor for JsonRpcActor {
         self.log.lock().unwrap().push(format!("{} {shown}", seat.0));
         match cue {
             ActorEvent::Said(line) => self.hear(at, seat, line, act),
+            ActorEvent::Due if self.flooding == Some(seat) => self.flood(act),
             ActorEvent::Behind(line) => act(ActorAction::Say(&[line])),
             ActorEvent::Due if self.next_drip(seat).is_some_and(|key| key.1 <= at.mono_ns) => {
                 let key = self.next_drip(seat).unwrap();
@@ -172,7 +191,8 @@ impl Actor for JsonRpcActor {
     }
 
     fn next_wakeup(&self, seat: ActorSessionId) -> Option<u64> {
-        self.next(seat)
+        let flooding = self.flooding.filter(|of| *of == seat).map(|_| 0);
+        flooding.or_else(|| self.next(seat))
     }
 
     fn is_busy(&self, seat: ActorSessionId) -> bool {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{
-    Approval, Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, Refusal, Verdict,
+    Approval, Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, MessagePlace, Refusal, Verdict,
 };
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{RecordError, Recorder, TapeEntry};
@@ -153,7 +153,12 @@ impl Gate for WordGate {
             let timeout_ms = if has(&text, "short") { 0 } else { 60_000 };
             self.holds.send((ticket, text)).ok();
             let on_timeout = Some(refusal("timed out"));
-            return Verdict::Hold(Box::new(Hold { hold_id: ticket, timeout_ms, on_timeout }));
+            return Verdict::Hold(Box::new(Hold {
+                hold_id: ticket,
+                timeout_ms,
+                on_timeout,
+                ..Hold::default()
+            }));
         }
         if has(&text, "deny") {
             return Verdict::Refuse(Box::new(refusal("denied")));
@@ -166,11 +171,11 @@ impl Gate for WordGate {
         self.done.lock().unwrap().ended.push(how);
     }
 
-    fn note_oversize(&mut self, _: Timestamp, _: Lane, _: Side, _: u64, _: &[u8]) {}
+    fn note_oversize(&mut self, _: MessagePlace, _: u64, _: &[u8]) {}
 
-    fn note_unsent(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
+    fn note_unsent(&mut self, _: MessagePlace, _: &Frame<'_>, _: &str) {}
 
-    fn reject_ambiguous(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
+    fn reject_ambiguous(&mut self, _: MessagePlace, _: &Frame<'_>, _: &str) -> bool {
         true
     }
 

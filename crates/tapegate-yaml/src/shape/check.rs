@@ -72,6 +72,7 @@ fn report_wrong_kind(node: &Node, shape: &Shape, findings: &mut Findings) {
         return;
     }
     let quotes = match (&node.value, accepts(shape, &Node::text(""))) {
+        // The usual cause: a version such as `1.0`, or `on` in other YAML.
         (NodeValue::Number(_) | NodeValue::Bool(_), true) => "; put it in quotes",
         _ => "",
     };
@@ -159,6 +160,7 @@ fn check_table(node: &Node, table: &Table, strays: StrayKeys, findings: &mut Fin
                 check_spelling(key, entry, entries, findings);
                 check_kind(node, table, key, entry, findings);
             }
+            // Objects of the protocol may have keys that only newer revisions know.
             None if table.rest != UnknownKeys::Refuse => {}
             None => report_unknown_key(key, table, strays, findings),
         }
@@ -238,6 +240,7 @@ fn report_unknown_key(key: &NodeKey, table: &Table, strays: StrayKeys, findings:
         .collect();
     let message = match nearest_name(name, names.iter().copied()) {
         Some(meant) => format!("there is no key `{name}` here; did you mean `{meant}`?"),
+        // A longer list would bury the message.
         None if names.len() <= 12 => {
             format!("there is no key `{name}` here; expected {}", choice_text(&names))
         }

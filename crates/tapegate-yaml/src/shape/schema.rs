@@ -9,7 +9,6 @@ use crate::node::{Node, NodeValue};
 /// The settings of a published schema.
 #[derive(Debug)]
 pub struct SchemaInfo {
-    /// Its title.
     pub title: &'static str,
     /// Its description.
     pub about: &'static str,
@@ -154,6 +153,7 @@ impl SchemaStyle {
         if !is_text {
             all.push(map([("$ref", text("#/$defs/variable"))]));
         }
+        // Servers send null for optional members.
         if or_nothing {
             all.push(map([("type", text("null"))]));
         }
@@ -249,6 +249,7 @@ fn pretty(node: &Node, depth: usize, out: &mut String) {
         NodeValue::Map(entries) => ('{', '}', entries.len()),
         _ => return out.push_str(&short),
     };
+    // Short values on one line keep the file readable, and its diffs small.
     if short.len() + 2 * depth <= 100 || count == 0 {
         return out.push_str(&short);
     }

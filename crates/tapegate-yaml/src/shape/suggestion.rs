@@ -15,6 +15,7 @@ pub fn nearest_name_within<'n>(
     names: impl IntoIterator<Item = &'n str>,
 ) -> Option<&'n str> {
     let wanted: Vec<char> = name.chars().take(64).collect();
+    // A short name is near to too many others.
     let most = most.min(wanted.len() / 2);
     let near = names.into_iter().filter_map(|known| {
         let distance = distance(&wanted, &known.chars().take(64).collect::<Vec<_>>(), most)?;
@@ -26,6 +27,7 @@ pub fn nearest_name_within<'n>(
 /// The number of insertions, deletions, replacements and swaps of neighbours; `None` if more than
 /// `most`.
 fn distance(one: &[char], two: &[char], most: usize) -> Option<usize> {
+    // Each letter more is an insertion, so the table need not be filled.
     if one.len().abs_diff(two.len()) > most {
         return None;
     }

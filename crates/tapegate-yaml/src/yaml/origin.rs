@@ -29,7 +29,6 @@ impl SourceMap {
         self.stretches.push(SourceMapEntry { new, old, put: false });
     }
 
-    /// The original position.
     pub fn original_position(&self, line: u32, column: u32) -> (u32, u32) {
         let after = self.stretches.partition_point(|entry| entry.new <= (line, column));
         let Some(entry) = after.checked_sub(1).map(|at| self.stretches[at]) else {

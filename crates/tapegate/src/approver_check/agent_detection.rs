@@ -35,7 +35,7 @@ pub(super) fn find_agent_sign(variables: impl Iterator<Item = EnvVariable>) -> O
     agent_variables::find_marker(variables).or_else(find_agent_ancestor)
 }
 
-/// The nearest parent process that is an agent or one of our own shims. Linux only: other systems
+/// The nearest parent process that is an agent, or runs servers or commands for one. Linux only: other systems
 /// have no `/proc`.
 fn find_agent_ancestor() -> Option<String> {
     let mut pid = std::process::id();
@@ -60,17 +60,18 @@ fn parent(pid: u32) -> Option<u32> {
     line.trim().parse().ok()
 }
 
-/// Whether the words after a program's name start a shim. Global flags may stand before the command.
-fn is_shim(words: &[&str]) -> bool {
+/// The command of ours that works for an agent, if the words after a program's name name one.
+/// Global flags may stand before it.
+fn agent_command<'a>(words: &[&'a str]) -> Option<&'a str> {
     let mut words = words.iter().take_while(|word| **word != "--");
     while let Some(word) = words.next() {
         match *word {
             "--log-format" | "--log-level" => drop(words.next()),
             word if word.starts_with('-') => {}
-            word => return word == "shim",
+            word => return Some(word).filter(|word| ["shim", "bash"].contains(word)),
         }
     }
-    false
+    None
 }
 
 /// The agent that a command line starts, if any.
@@ -87,8 +88,11 @@ fn agent_of(argv: &[&str]) -> Option<String> {
         return Some(program);
     }
     // A process below a shim is a server or its child, whichever agent started it.
-    if program.starts_with("tapegate") || program == "thoughtgate" {
-        return is_shim(&argv[1..]).then(|| format!("{program} shim"));
+    if program == tapegate_bash::runner::NAME {
+        return Some("tapegate bash".to_owned());
+    }
+    if program.starts_with("tapegate") || ["thoughtgate", "cuff"].contains(&program.as_str()) {
+        return agent_command(&argv[1..]).map(|command| format!("{program} {command}"));
     }
     // Agents in a script language: the script is the first word that is not an option.
     let interpreters = ["node", "bun", "deno", "python", "sh", "bash", "dash", "zsh"];
@@ -116,6 +120,10 @@ mod tests {
             ("tapegate -q --log-format json shim -- npx x", Some("tapegate shim")),
             ("tapegate --log-level debug shim -- npx x", Some("tapegate shim")),
             ("/opt/thoughtgate shim -- npx x", Some("thoughtgate shim")),
+            ("/usr/bin/tapegate bash --policy p.yml", Some("tapegate bash")),
+            ("cuff -q bash", Some("cuff bash")),
+            ("tapegate-runner", Some("tapegate bash")),
+            ("cuff record list", None),
             ("tapegate log --follow -- shim", None),
             ("tapegate approvals approve --all", None),
             ("vim claude.md", None),

@@ -5,13 +5,16 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+
+use serde_json::json;
 use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent, EventLevel, GateName};
 use tapegate_core::decision::LoggedDecision;
+use tapegate_store::activity::{self, log_event};
 
 use crate::exit::Failure;
-use crate::state_folder::{log_event, now_us};
+use crate::state_folder::now_us;
 use crate::terminal_output;
-use crate::views::{json, visible_text};
+use crate::views::visible_text;
 
 /// Longer command lines are truncated.
 const COMMAND_CHARS_MAX: usize = 500;
@@ -35,9 +38,6 @@ impl PersonAttempt<'_> {
             return;
         }
         let command = visible_text::inline(self.command, COMMAND_CHARS_MAX);
-        let quoted = json::quoted(&command);
-        let extra =
-            format!("\"event\":\"refused\",\"command\":{}", String::from_utf8_lossy(&quoted));
         let event = ActivityEvent {
             wall_us: now_us(),
             level: EventLevel::Error,
@@ -47,7 +47,7 @@ impl PersonAttempt<'_> {
             gate: (self.kind == ActivityKind::Approval).then_some(GateName::Approval),
             policy_reason: Some(format!("refused `tapegate {command}`: {reason}").into()),
             approval_id: self.approval_id.map(Cow::Borrowed),
-            extra: extra.into(),
+            extra: activity::extra(&json!({ "event": "refused", "command": command })),
             ..ActivityEvent::default()
         };
         if let Err(error) = log_event(state_folder, &event) {

@@ -3,8 +3,12 @@
 mod decide;
 mod export;
 mod folder;
+mod grant;
+mod grants;
 mod request_lookup;
 mod reveal;
+mod trial;
+mod watch;
 
 use std::io::Write;
 use std::time::Duration;
@@ -22,12 +26,16 @@ use crate::views::approvals as view;
 use crate::views::json_list::JsonList;
 use crate::zone::TimeZone;
 use folder::Project;
+use grant::GrantArgs;
 
 /// List calls that wait for approval, and approve or deny them
 ///
 /// A held call waits until a person decides or the request expires. The first decision counts. An
 /// approval that arrives after the caller has given up is kept: until the request expires, the same
 /// call is sent once without asking.
+///
+/// With --for or --session, `approve` also grants that the same call passes again, and with --under
+/// or --matching calls that differ from it in one argument. `grants` lists that and revokes it.
 ///
 /// `approve` and `deny` need a person at a terminal: they show the whole request and ask. In a
 /// coding agent's shell and without a terminal they refuse, unless `--non-interactive --key-file`
@@ -39,9 +47,14 @@ use folder::Project;
 #[command(after_help = "\
 Examples:
   tapegate approvals                            list pending requests
+  tapegate approvals watch                      decide at this terminal as calls come
   tapegate approvals show ap_k3x9               show one, by the start of its id
   tapegate approvals show ap_k3x9 --reveal      with masked values, on the terminal only
   tapegate approvals approve ap_k3x9
+  tapegate approvals approve ap_k3x9 --for 30m  let the same call pass again for half an hour
+  tapegate approvals approve ap_k3x9 --session --under path=/srv/data
+  tapegate approvals grants revoke gr_p5j8
+  tapegate approvals test default --wait        ask through every channel of a workflow
   tapegate approvals deny ap_k3x9 --reason 'not on a Friday'
   tapegate approvals export-key ~/approver.key  a key for scripts
   tapegate approvals list --wait --format jsonl | jq -r .id
@@ -53,7 +66,8 @@ pub(crate) struct Args {
     /// The action to take
     #[arg(value_enum, default_value = "list")]
     verb: ApprovalsAction,
-    /// Request ids or unique prefixes of them; with `export-key`, the file to write
+    /// Request ids or unique prefixes of them; with `test`, the workflow; with `export-key`, the file
+    /// to write
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// The reason, for the caller and the activity log
@@ -62,16 +76,19 @@ pub(crate) struct Args {
     /// The name of the person who decides or reveals [default: the user]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// With `list`, include decided and expired requests; with `approve` and `deny`, decide every
-    /// pending request of this project
+    /// With `list`, include decided and expired requests; with `watch`, those of other projects that
+    /// share the state folder; with `approve` and `deny`, decide every pending request of this project
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    grant: GrantArgs,
     #[command(flatten)]
     key: KeyArgs,
     /// With `show`, print the masked values of pending calls on the terminal, and log that
     #[arg(long)]
     reveal: bool,
-    /// Wait until there is a request to list, or until the shown requests are decided
+    /// Wait until there is a request to list, until the shown requests are decided, or until a person
+    /// has answered the trial
     #[arg(long)]
     wait: bool,
     /// The output format: json is one document, jsonl one object per line
@@ -91,6 +108,12 @@ enum ApprovalsAction {
     Approve,
     /// Deny calls
     Deny,
+    /// Show calls as they come, and decide by key
+    Watch,
+    /// List what was granted with --for and --session; `grants revoke ID` ends it
+    Grants,
+    /// Send a trial request through every channel of a workflow, and report what came back
+    Test,
     /// Write a copy of the project's key to a new file, for --key-file
     ExportKey,
 }
@@ -127,6 +150,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         ApprovalsAction::Show if args.reveal => reveal::run(args, &project),
         ApprovalsAction::Show => show(args, &project, out),
         ApprovalsAction::Approve | ApprovalsAction::Deny => decide::run(args, &project, out),
+        ApprovalsAction::Watch => watch::run(args, &project),
+        ApprovalsAction::Grants => grants::run(args, &project, out),
+        ApprovalsAction::Test => trial::run(args, &project, out),
         ApprovalsAction::ExportKey => export::run(&project, &args.ids[0]),
     }
 }
@@ -136,6 +162,10 @@ fn check_arguments(args: &Args) -> Result<(), Failure> {
     let decides = matches!(args.verb, ApprovalsAction::Approve | ApprovalsAction::Deny);
     let message = match args.verb {
         ApprovalsAction::List if !args.ids.is_empty() => "`list` takes no ids; `show` does",
+        ApprovalsAction::Watch if !args.ids.is_empty() => "`watch` takes no ids; `show` does",
+        ApprovalsAction::Watch if args.format != ApprovalsFormat::Text => {
+            "`watch` is for people; `list --wait --format jsonl` is for programs"
+        }
         ApprovalsAction::Show if args.ids.is_empty() => "`show` needs the id of a request",
         ApprovalsAction::Approve | ApprovalsAction::Deny if args.ids.is_empty() != args.all => {
             "name the requests to decide, or pass --all for all pending ones"
@@ -147,17 +177,34 @@ fn check_arguments(args: &Args) -> Result<(), Failure> {
         ApprovalsAction::ExportKey if args.format != ApprovalsFormat::Text => {
             "--format has no effect on a key"
         }
-        _ if args.wait && (decides || args.verb == ApprovalsAction::ExportKey) => {
-            "--wait is for `list` and `show`"
+        ApprovalsAction::Test if args.ids.len() != 1 || args.all => {
+            "`test` takes the name of a workflow"
+        }
+        ApprovalsAction::Test if args.format != ApprovalsFormat::Text => "`test` prints text only",
+        ApprovalsAction::Grants if args.reason.is_some() => "--reason is for `approve` and `deny`",
+        _ if args.grant.is_given()
+            && (args.verb != ApprovalsAction::Approve || args.ids.len() != 1) =>
+        {
+            "--for, --session, --under and --matching are for `approve` with one id"
+        }
+        _ if args.wait
+            && !matches!(
+                args.verb,
+                ApprovalsAction::List | ApprovalsAction::Show | ApprovalsAction::Test
+            ) =>
+        {
+            "--wait is for `list`, `show` and `test`"
         }
         _ if args.reveal && args.verb != ApprovalsAction::Show => "--reveal is for `show`",
         _ if args.reveal && (args.wait || args.format != ApprovalsFormat::Text) => {
             "--reveal prints only to the terminal, and cannot be used with --wait or --format"
         }
+        ApprovalsAction::Watch if args.reason.is_some() => "--reason is for `approve` and `deny`",
+        ApprovalsAction::Watch | ApprovalsAction::Grants if !args.key.is_given() => return Ok(()),
         _ if !decides && (args.reason.is_some() || args.by.is_some() && !args.reveal) => {
             "--reason and --by are for `approve` and `deny`"
         }
-        _ if !decides && (args.key.is_given()) => {
+        _ if !decides && args.verb != ApprovalsAction::Test && args.key.is_given() => {
             "--non-interactive and --key-file are for `approve` and `deny`"
         }
         _ => return Ok(()),
@@ -168,6 +215,7 @@ fn check_arguments(args: &Args) -> Result<(), Failure> {
 fn list(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let wanted = |entry: &ApprovalEntry| args.all || view::is_pending(entry, now_us());
     project.warn_of_old_folder();
+    project.channel_faults().iter().for_each(|fault| terminal_output::warn(fault));
     let mut entries = project.entries()?;
     entries.retain(wanted);
     if args.wait && entries.is_empty() {

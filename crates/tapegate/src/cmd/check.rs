@@ -2,6 +2,7 @@
 
 mod activity;
 mod cases;
+mod folder;
 mod lock;
 mod policy;
 mod report;
@@ -17,7 +18,6 @@ use serde_json::json;
 use tapegate_scenario::load::ScenarioFileKind;
 use tapegate_store::input;
 
-use crate::cmd::policy::backtest::backtest_tape;
 use crate::entry_limit::EntryArgs;
 use crate::exit::{self, Exit, Failure};
 use crate::local_files;
@@ -34,6 +34,7 @@ use crate::views::plural;
 Examples:
   tapegate check session.jsonl
   tapegate check tapes/
+  tapegate check .                           the policy, log and tapes of a project
   zcat session.jsonl.gz | tapegate check -
   tapegate check --strict scenario.yaml
   tapegate check .tapegate/activity.jsonl --expect-head 9f2c…
@@ -42,12 +43,12 @@ Examples:
   tapegate check --schema=policy > policy.schema.json
   tapegate check --format jsonl tapes/*.jsonl | jq -c 'select(.severity == \"error\")'
 
-Exit codes: 0 no errors, 1 at least one error, 2 a file is not an activity log, or a folder has no
-tape, 3 a file could not be read, or is a pipe or a device.")]
+Exit codes: 0 no errors, 1 at least one error, 2 a file is not an activity log, or a folder has
+nothing to check, 3 a file could not be read, or is a pipe or a device.")]
 pub(crate) struct Args {
     /// The files to check: tapes of any dialect, plain or gzip; activity logs, with their older
     /// files; scenarios, policies and policy tests (.yaml or .yml); lock files; folders, for the
-    /// log and the tapes in them; `-` for standard input
+    /// policy, the lock file, the logs and the tapes in them; `-` for standard input
     #[arg(required_unless_present = "schema", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The output format: json is one document, jsonl one object per line
@@ -137,7 +138,7 @@ fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut exit = Exit::Ok;
     let mut seen = SeenKinds::default();
     for named_path in &args.files {
-        let paths = expand_folder(named_path).or_else(|error| {
+        let paths = folder::expand(named_path).or_else(|error| {
             let failed = report_failure(args, named_path, &error, out)?;
             exit = worse_of(exit, failed);
             Ok::<_, io::Error>(Vec::new())
@@ -148,6 +149,7 @@ fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
                 // One file that cannot be read must not hide the faults of the others.
                 Err(error) => report_failure(args, &path, &error, out)?,
             };
+            // The worst code wins, so that CI sees a fault in any of the files.
             exit = worse_of(exit, came);
         }
     }
@@ -170,6 +172,7 @@ fn check_one(
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
     local_files::refuse_special_file(path)?;
+    // Before its kind is detected, because standard input can be read only once.
     let mut input = stdin::CheckInput::open(path)?;
     let kind = kind(path, &input)?;
     seen.logs |= matches!(kind, FileKind::Activity);
@@ -195,24 +198,6 @@ fn report_failure(
 
 fn worse_of(one: Exit, two: Exit) -> Exit {
     if two.code() > one.code() { two } else { one }
-}
-
-/// Expands a path: a file stands for itself, a folder for the log and the tapes in it.
-fn expand_folder(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let is_log = activity::is_log(path);
-    let mut all = Vec::new();
-    if is_log || !path.is_dir() {
-        all.push(path.to_owned());
-    }
-    if path.is_dir() {
-        match backtest_tape::tapes_in_folder(path) {
-            Ok(found) => all.extend(found.into_iter().filter(|path| !activity::is_log(path))),
-            // A folder may contain only a log.
-            Err(_) if is_log => {}
-            Err(failure) => return Err(failure.into()),
-        }
-    }
-    Ok(all)
 }
 
 /// Checks one file.
@@ -259,9 +244,11 @@ fn kind(path: &Path, input: &stdin::CheckInput) -> anyhow::Result<FileKind> {
     if cases::is_named(path) || is_yaml && has(b"cases:") {
         return Ok(FileKind::Cases);
     }
+    // After the contents: a log that was named `.lock` is still one.
     if path.extension().is_some_and(|end| end == "lock") {
         return Ok(FileKind::Lock);
     }
+    // `schema` alone also occurs in JSON on tapes.
     let is_policy = has(b"governance:") || is_yaml && has(b"schema:");
     if policy::is_named(path) || is_policy && !has(b"server:") {
         return Ok(FileKind::Policy);

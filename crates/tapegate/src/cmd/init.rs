@@ -1,13 +1,14 @@
 //! `tapegate init`: writes a first policy and shows how to put each client's servers behind it.
 
 mod clients;
+mod policy_file;
 mod snippets;
 mod starter;
+pub(crate) mod state_only;
 mod summary;
 
 use std::fs;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tapegate_policy::generate::{GenerateOptions, RecordedTraffic, check_all_pass};
@@ -17,13 +18,14 @@ use tapegate_yaml::finding::Severity;
 
 use super::policy::accept_written;
 use super::policy::backtest::backtest_tape::{self, BacktestTape};
-use super::policy::generate::{check_overwrite, generate_policy, head, observe_tapes, write};
+use super::policy::generate::{generate_policy, head, observe_tapes, write};
 use crate::exit::{Exit, Failure};
 use crate::output_file::file_only_parser;
 use crate::program_name;
 use crate::settings::SearchContext;
-use crate::{approver_check, terminal_output};
+use crate::terminal_output;
 use snippets::SnippetPaths;
+use state_only::{create_state_folder, use_state_folder};
 use summary::InitSummary;
 
 /// Why the policy is not printed.
@@ -44,6 +46,7 @@ Examples:
   tapegate init --from-tapes                a policy that permits what is on the tapes found here
   tapegate init --from-tape session.jsonl --force
   tapegate init ~/.config/tapegate/tapegate.yaml       for projects without a policy
+  tapegate init --state-only                only `.tapegate/`, for a policy that is there already
   tapegate init --dry-run --format json | jq -r '.servers[].snippet'
 
 Writes FILE, and `.tapegate/` beside it with a `.gitignore`, for tapes and logs. Nothing is
@@ -68,6 +71,9 @@ pub(crate) struct Args {
     /// Overwrite existing files
     #[arg(long)]
     force: bool,
+    /// Keep the policy as it is, or as it will be written; create only `.tapegate/` beside FILE
+    #[arg(long, conflicts_with_all = ["from_tape", "from_tapes", "server_id", "force", "dry_run", "format"])]
+    state_only: bool,
     /// Write nothing; show what was found and what to put into each client's config
     #[arg(long)]
     dry_run: bool,
@@ -83,12 +89,16 @@ enum InitFormat {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let writable = check_overwrite(&args.file, args.force).and_then(|()| check_older_policy(args));
-    let conflict = match writable {
+    let search = SearchContext::current()?;
+    if args.state_only {
+        return state_only::run(&search, &args.file, out);
+    }
+    // First, so that no tapes are read for a file that cannot be written.
+    policy_file::refuse_tape(&args.file, args.force)?;
+    let conflict = match policy_file::check_writable(args, &search) {
         Err(failure) if !args.dry_run => return Err(failure.into()),
         writable => writable.err().map(|failure| failure.message),
     };
-    let search = SearchContext::current()?;
     let found = clients::find(&search);
     let tapes = find_tapes(&search);
     let named = named_tapes(args, &tapes)?;
@@ -108,11 +118,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut written = Vec::new();
     if !args.dry_run {
         let policy = search.folder.join(&args.file);
-        make_parent(&policy)?;
+        policy_file::make_parent(&policy)?;
         write(&args.file, &text)?;
+        // The person who has just written it need not accept it again.
         accept_written(&args.file)?;
         written.push(policy.clone());
         written.extend(create_state_folder(&policy)?);
+        // Last, when the folder exists.
         use_state_folder(&search, &policy);
     }
     let paths = paths(&search, &args.file)?;
@@ -134,14 +146,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         InitFormat::Json => summary.json(out)?,
     }
     Ok(Exit::Ok)
-}
-
-/// Creates the folder for the policy; the user's config folder may not exist yet.
-fn make_parent(policy: &Path) -> Result<(), Failure> {
-    let Some(folder) = policy.parent().filter(|folder| !folder.exists()) else { return Ok(()) };
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
-        Failure::new(Exit::Io, format!("cannot make `{}`: {error}", folder.display()))
-    })
 }
 
 /// The tapes to generate the policy from.
@@ -173,6 +177,7 @@ fn find_tapes(search: &SearchContext<'_>) -> Vec<PathBuf> {
         let inside = backtest_tape::find(std::slice::from_ref(folder)).unwrap_or_default();
         found.extend(inside.into_iter().map(|tape| tape.path));
     }
+    // Only files that are tapes by their content: projects have other `.jsonl` files.
     found.extend(backtest_tape::tapes_among_files(&search.folder));
     found.sort();
     found.dedup();
@@ -192,6 +197,7 @@ fn count_by_folder(tapes: &[PathBuf]) -> Vec<(PathBuf, usize)> {
     folders
 }
 
+/// What the printed lines refer to.
 fn paths(search: &SearchContext<'_>, file: &Path) -> Result<SnippetPaths, Failure> {
     let binary = std::env::current_exe().map_err(|error| {
         Failure::new(Exit::Io, format!("cannot find the path of this program: {error}"))
@@ -201,61 +207,12 @@ fn paths(search: &SearchContext<'_>, file: &Path) -> Result<SnippetPaths, Failur
         std::env::split_paths(&path).map(|folder| folder.join("tapegate")).find(|it| it.is_file());
     let is_on_path =
         first.is_some_and(|it| fs::canonicalize(it).ok() == fs::canonicalize(&binary).ok());
-    Ok(SnippetPaths { binary, is_on_path, policy: search.folder.join(file) })
-}
-
-/// Creates the folder for tapes and logs beside a policy; existing content is kept.
-fn create_state_folder(policy: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let folder = policy.with_file_name(".tapegate");
-    let cannot = |error: std::io::Error| {
-        Failure::new(Exit::Io, format!("cannot make `{}`: {error}", folder.display()))
-    };
-    let mut made = Vec::new();
-    match fs::DirBuilder::new().mode(0o700).create(&folder) {
-        Ok(()) => made.push(folder.clone()),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let there = folder.symlink_metadata().map_err(cannot)?;
-            if !there.is_dir() {
-                let message = format!("`{}` is not a folder", folder.display());
-                return Err(Failure::new(Exit::Io, message).hint("tapes and logs are kept there"));
-            }
-            if there.mode() & 0o022 != 0 {
-                terminal_output::warn(&format!("others may write to `{}`", folder.display()));
-            }
-        }
-        Err(error) => return Err(cannot(error)),
-    }
-    let ignore = folder.join(".gitignore");
-    if ignore.symlink_metadata().is_err() {
-        write(&ignore, "*\n")?;
-        made.push(ignore);
-    }
-    Ok(made)
-}
-
-/// Makes sessions keep their state beside the policy, even if they kept it elsewhere before,
-/// provided a person is at the terminal: an agent must not move the log to where it can write.
-fn use_state_folder(search: &SearchContext<'_>, policy: &Path) {
-    let Some(project) = policy.parent() else { return };
-    if approver_check::require_person("moving the state folder", "").is_ok() {
-        search.use_project_state(project);
-    }
-    let search = SearchContext { folder: project.to_owned(), ..*search };
-    let choice = search.chosen_state(Some(policy)).ok();
-    let warnings = choice.map(|choice| choice.warnings(&search)).unwrap_or_default();
-    warnings.iter().for_each(|message| terminal_output::warn(message));
-}
-
-/// Refuses to shadow a policy that has the older file name.
-fn check_older_policy(args: &Args) -> Result<(), Failure> {
-    let older = args.file.with_file_name("thoughtgate.yaml");
-    let ours = args.file.file_name().is_some_and(|name| name == "tapegate.yaml");
-    if ours && older.is_file() && !args.force {
-        let message = format!("`{}` would no longer be used", older.display());
-        let hint = "it is already a policy and loads as it is; pass --force to start over";
-        return Err(Failure::new(Exit::Io, message).hint(hint));
-    }
-    Ok(())
+    let policy = search.folder.join(file);
+    let places = search.config_places();
+    let is_found = places.contains(&policy);
+    // The others come after one that is nearer.
+    let is_default = places.first() == Some(&policy);
+    Ok(SnippetPaths { binary, is_on_path, policy, is_found, is_default })
 }
 
 /// Loads the text as a shim will, before it is written.

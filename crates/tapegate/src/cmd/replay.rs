@@ -11,6 +11,6 @@ pub(crate) use args::Args;
 use crate::exit::Exit;
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
-    args.entries.apply();
+    args.tape.entries.apply();
     session::run(plan::ReplayPlan::new(args)?)
 }

@@ -15,6 +15,7 @@ use std::io::Write;
 use crate::exit::Exit;
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    // Before the plan, which needs a scenario.
     if args.list {
         return library_list::print(args.format.unwrap_or(args::ServeFormat::Text), out);
     }

@@ -11,9 +11,13 @@ use tapegate_core::tape::timeline::{RowKind, Timeline, TimelineOptions, Timeline
 
 use crate::entry_limit::EntryArgs;
 use crate::exit::{Exit, Failure};
+use crate::program_name;
+use crate::recorded_sessions::{self, ProjectSessions};
 use crate::screen::{self, ScreenArgs};
+use crate::state_folder::StateArgs;
 use crate::tape_rows::{self, tape_name};
 use crate::views::json_list::JsonList;
+use crate::views::recorded_sessions as sessions_view;
 use crate::views::timeline::TimelineView;
 use crate::views::timeline_json;
 use crate::zone::TimeZone;
@@ -21,6 +25,9 @@ use decisions::TapeDecisions;
 use filter::{RowFilter, RowFilterArgs};
 
 /// Show a tape as a timeline: requests, their results, and how long they took
+///
+/// Without a tape, lists the recorded sessions of this project, newest first. A session is shown by
+/// its id, or the start of it, or as `last`; all its tapes are shown one after the other.
 ///
 /// A request and its answer are one line, in the order of requests. Progress and requests from the
 /// server are indented below it. Times are local. The decision about a call is shown if it is on
@@ -32,6 +39,8 @@ use filter::{RowFilter, RowFilterArgs};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  tapegate show                      the recorded sessions of this project
+  tapegate show last                 the tapes of the newest one
   tapegate show session.jsonl
   tapegate show --follow .tapegate/tapes/files/*.jsonl    a session that is running
   tapegate show --errors --full session.jsonl
@@ -41,8 +50,9 @@ Examples:
 
 Exit codes: 0 done, 2 a file is not a tape, 3 a file could not be read, 64 wrong usage.")]
 pub(crate) struct Args {
-    /// Tapes of any dialect, plain or gzip; - is standard input
-    #[arg(required = true, value_name = "TAPE")]
+    /// Tapes of any dialect, plain or gzip, folders of them, - for standard input, or sessions: `last`,
+    /// or the start of an id
+    #[arg(value_name = "TAPE")]
     tapes: Vec<PathBuf>,
     /// Follow the tape as it grows, until its recording ends or Ctrl-C
     #[arg(short, long)]
@@ -55,7 +65,8 @@ pub(crate) struct Args {
     /// The output format: json is one document, jsonl one object per line
     #[arg(long, value_enum, default_value = "text")]
     format: ShowFormat,
-    /// The state folder with the activity log [default: the one of the tape, or of the project]
+    /// The state folder with the sessions and the activity log [default: the one of the tape, or of
+    /// the project]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     #[command(flatten)]
@@ -82,7 +93,12 @@ const OUT_BYTES: usize = 64 * 1024;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
-    check_arguments(args)?;
+    let state = StateArgs::new(args.state.clone());
+    if args.tapes.is_empty() {
+        return list_sessions(args, &state, out);
+    }
+    let tapes = recorded_sessions::tapes(&args.tapes, &state)?;
+    check_arguments(args, &tapes)?;
     let zone = TimeZone::system();
     let mut pager = match args.follow || args.format != ShowFormat::Text {
         true => args.screen.clone().without_pager().pager(out),
@@ -101,7 +117,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         day: String::new(),
     };
     let filter = args.filter.filter(args.follow)?;
-    for path in &args.tapes {
+    for path in &tapes {
         let mut printer = RowPrinter {
             args,
             tape: tape_name(path),
@@ -123,15 +139,43 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
+/// Lists the recorded sessions of the project.
+fn list_sessions(args: &Args, state: &StateArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if args.follow || args.full || args.filter.filter(false)?.is_set() {
+        let message = "only the messages of a tape can be filtered, followed or shown in full";
+        return Err(Failure::new(Exit::Usage, message)
+            .hint(format!("name a tape, or `{} last`", program_name::command("show")))
+            .into());
+    }
+    let sessions = ProjectSessions::find(state)?;
+    let mut list = match args.format {
+        ShowFormat::Text => {
+            let (zone, palette, columns) =
+                (TimeZone::system(), args.screen.palette(), screen::columns());
+            let others = sessions.others.len();
+            let text = sessions_view::table(&sessions.own, others, &zone, palette, columns);
+            args.screen.pager(out).write_all(text.as_bytes())?;
+            return Ok(Exit::Ok);
+        }
+        ShowFormat::Json => JsonList::document(out),
+        ShowFormat::Jsonl => JsonList::lines(out),
+    };
+    for session in &sessions.own {
+        list.write_all(sessions_view::json_line(session).as_bytes())?;
+    }
+    list.finish()?;
+    Ok(Exit::Ok)
+}
+
 /// A new view with the same settings.
 fn view_of<'z>(view: &TimelineView<'z>) -> TimelineView<'z> {
     TimelineView { day: String::new(), ..*view }
 }
 
-fn check_arguments(args: &Args) -> Result<(), Failure> {
-    let is_input = args.tapes.iter().any(|tape| tape.as_os_str() == "-");
+fn check_arguments(args: &Args, tapes: &[PathBuf]) -> Result<(), Failure> {
+    let is_input = tapes.iter().any(|tape| tape.as_os_str() == "-");
     let (message, hint) = match () {
-        () if args.follow && args.tapes.len() > 1 => {
+        () if args.follow && tapes.len() > 1 => {
             ("--follow takes one tape", "name the one that is being written")
         }
         () if args.follow && is_input => {

@@ -16,13 +16,16 @@ use crate::verbosity;
 use crate::{report_files, tape_loader};
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    args.entries.apply();
+    args.tape.entries.apply();
     let upstream = args.upstream.required("to verify")?.link(args.upstream.headers());
     report_files::check_report_paths(&args.report, &args.recording, "tape")?;
     let signer = Signer::default();
     let tape = tape_loader::load(&args.recording, &signer, verbosity::is_quiet())?;
-    let redactor =
-        tape_loader::redactor(&tape.index, args.redact_key_file.clone(), verbosity::is_quiet())?;
+    let redactor = tape_loader::redactor(
+        &tape.index,
+        args.tape.redact_key_file.clone(),
+        verbosity::is_quiet(),
+    )?;
     upstream.check_reachable().map_err(|error| Failure::new(session::exit_of(&error), error))?;
     let options = VerifierOptions {
         calls: args.calls.into(),

@@ -6,7 +6,7 @@
 
 mod runners;
 
-use tapegate_agents::discovery::id_from;
+use tapegate_agents::server_id::id_from;
 
 use crate::upstream::UpstreamTarget;
 use runners::{NAMING, is_runner, takes_value};

@@ -169,6 +169,11 @@ impl StateChoice {
         Self { folder, project: None, is_remembered, former, gone: None, unused: None }
     }
 
+    /// The project that it belongs to, if there is one.
+    pub(crate) fn project(&self) -> Option<&Path> {
+        self.project.as_deref()
+    }
+
     /// Warnings about folders that are not used.
     pub(crate) fn warnings(&self, search: &SearchContext<'_>) -> Vec<String> {
         self.gone_warning().into_iter().chain(self.unused_warning(search)).collect()

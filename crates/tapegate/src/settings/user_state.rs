@@ -27,6 +27,11 @@ impl SearchContext<'_> {
         }
     }
 
+    /// Where it is if no variable but HOME says so: shims that get no others find it there.
+    pub(crate) fn usual_state_dir(&self) -> Option<PathBuf> {
+        Some(PathBuf::from(self.first(&["HOME"])?).join(".local/state/tapegate"))
+    }
+
     /// Warns if the user's state folder is inside the project, where an agent may be able to write
     /// it. Does not warn if the project contains the whole home folder: there is no better place in
     /// it.

@@ -28,7 +28,7 @@ impl PolicyTrust {
             Err(reason) => return file.into_refused(reason),
         };
         let is_gone = file.main_missing && !others.is_empty();
-        if file.policy_load.rule.is_none() && !is_gone {
+        if file.policy_load.active_policy.is_none() && !is_gone {
             return file.into_governing(TrustStatus::Unloadable);
         }
         if let Some(fault) = replacement_fault(path, &file.by_name, file.main_missing, &others) {
@@ -100,40 +100,57 @@ fn replacement_fault(
     })
 }
 
-/// Warns if the policy in a file is not the one in force: one of its texts was changed, removed or
-/// added. A change that permits nothing more is accepted at the next start.
+/// A policy file that is not in force.
+pub(crate) struct PendingFile {
+    /// The accepted policy that is in force; without one, no session starts.
+    pub(crate) in_force: Option<AcceptedPolicy>,
+    /// The warning for the user.
+    warning: String,
+}
+
+/// Warns if the policy in a file is not the one in force.
 pub(crate) fn warn_if_not_in_force(path: &Path) {
+    pending_file(path).iter().for_each(PendingFile::warn);
+}
+
+impl PendingFile {
+    pub(crate) fn warn(&self) {
+        terminal_output::warn(&self.warning);
+    }
+}
+
+/// Whether the policy in a file is not the one in force: one of its texts was changed, removed or
+/// added. A change that permits nothing more is accepted at the next start, and so is not pending.
+pub(crate) fn pending_file(path: &Path) -> Option<PendingFile> {
     let trust = PolicyTrust::new();
     let Ok(Some(accepted)) = trust.accepted(path) else {
-        let Ok(others) = trust.policies_replaced_by(path) else { return };
-        if others.is_empty() {
-            return;
-        }
+        let others = trust.policies_replaced_by(path).ok().filter(|others| !others.is_empty())?;
         let (found, texts) = read_file(path, None);
-        let fault = found.rule.and_then(|_| replacement_fault(path, &texts, false, &others));
-        if let Some(fault) = fault {
-            terminal_output::warn(&format!(
-                "{fault}; no session starts here until a person runs `{}`",
-                program_name::command(format!("policy accept {}", path.display()))
-            ));
-        }
-        return;
+        found.active_policy?;
+        let fault = replacement_fault(path, &texts, false, &others)?;
+        let warning = format!(
+            "{fault}; no session starts here until a person runs `{}`",
+            program_name::command(format!("policy accept {}", path.display()))
+        );
+        return Some(PendingFile { in_force: None, warning });
     };
     let (found, texts) = read_file(path, None);
     let is_same = |name: &&String| accepted.texts.get(*name) == texts.get(*name);
     let names: BTreeSet<&String> = accepted.texts.keys().chain(texts.keys()).collect();
     let changed: Vec<String> =
         names.into_iter().filter(|name| !is_same(name)).map(|name| format!("`{name}`")).collect();
-    let is_taken =
-        || found.rule.is_some() && is_accepted_automatically(path, &accepted.texts, &texts);
+    let is_taken = || {
+        found.active_policy.is_some() && is_accepted_automatically(path, &accepted.texts, &texts)
+    };
     if changed.is_empty() || is_taken() {
-        return;
+        return None;
     }
     let (path, have) = (path.display(), if changed.len() == 1 { "has" } else { "have" });
-    terminal_output::warn(&format!(
+    let warning = format!(
         "`{path}` is not the policy in force: {} {have} changed since it was accepted; `{}` puts it \
          in force",
         changed.join(", "),
         program_name::command(format!("policy accept {path}"))
-    ));
+    );
+    Some(PendingFile { in_force: Some(accepted), warning })
 }

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use tapegate_policy::model::Profile;
 use tapegate_policy::redact::RedactionKey;
+use tapegate_shim::shim_policy::{self, ShimPolicyLoad, ShimPolicyOptions, TelemetryStatus};
 use tapegate_store::accepted_policies::AcceptedPolicy;
 
 use super::{PolicyFiles, TrustStatus, TrustedPolicy, hash_of};
-use crate::cmd::shim::shim_policy::{self, ShimPolicyLoad, ShimPolicyOptions, TelemetryStatus};
+use crate::settings::PROGRAM;
 
 /// A loaded set of texts.
 pub(super) struct LoadedTexts {
@@ -70,9 +71,10 @@ impl TrustLoader<'_> {
         let (main, telemetry) = (path.to_string_lossy(), audience.telemetry(is_hub));
         let mut loaded = shim_policy::read(&main, &files, telemetry);
         if !audience.is_trusted(&files) {
-            shim_policy::hide_values(&mut loaded, &main, &files.without_values());
+            let plain = files.without_values();
+            shim_policy::hide_values(&mut loaded, &main, &plain, PROGRAM);
         }
-        let options = ShimPolicyOptions { wanted, key, own_files, telemetry };
+        let options = ShimPolicyOptions { wanted, key, own_files, telemetry, program: PROGRAM };
         let mut found = shim_policy::build_policy(&main, loaded, options);
         let main_missing = files.is_main_missing();
         let noted = files.into_noted();
@@ -91,14 +93,14 @@ impl LoadedTexts {
 
     /// No policy is in force, for a reason besides the faults of the texts.
     pub(super) fn into_refused(mut self, reason: String) -> TrustedPolicy {
-        self.policy_load.rule = None;
+        self.policy_load.active_policy = None;
         self.policy_load.faults.push(reason);
         self.into_governing(TrustStatus::Unloadable)
     }
 
     /// No policy is in force, because these texts were never accepted.
     pub(super) fn into_unaccepted(mut self, reason: String) -> TrustedPolicy {
-        self.policy_load.rule = None;
+        self.policy_load.active_policy = None;
         self.policy_load.faults = vec![reason];
         self.into_governing(TrustStatus::NeverAccepted)
     }

@@ -128,6 +128,9 @@ fn event_word(logged: &LoggedEvent) -> String {
     let text = |key: &str| logged.str(key).map(|text| visible_text::inline(&text, NAME_CHARS_MAX));
     match (text("governance_decision"), text("kind"), text("event")) {
         (Some(decision), ..) => outcome_labels::decision(&decision).to_owned(),
+        (None, Some(kind), Some(event)) if kind == "policy" && event == "no_policy" => {
+            "no policy".to_owned()
+        }
         (None, Some(kind), Some(event)) => format!("{kind} {}", event.replace('_', " ")),
         (None, kind, _) => kind.unwrap_or_default(),
     }

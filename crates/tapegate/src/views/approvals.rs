@@ -3,12 +3,15 @@
 //! Everything in a request comes from an agent that may try to look harmless to be approved, so
 //! only visible characters of it reach the terminal.
 
+pub(crate) mod grants_view;
+pub(crate) mod watch_view;
+
 use std::fmt::Write;
 
-use tapegate_core::json::{JsonFault, JsonKind, compact, members};
+use tapegate_core::json::compact;
 use tapegate_core::time::{SubSecond, write_rfc3339};
-use tapegate_policy::approval_channel::is_call_id;
-use tapegate_store::approvals::{ApprovalEntry, ApprovalOutcome, ApprovalRecord};
+use tapegate_policy::approval_channel::has_more_than_arguments;
+use tapegate_store::approvals::{ApprovalEntry, ApprovalRecord, ApprovalState};
 
 use super::columns::{pad, truncate_to, width};
 use super::json::JsonWriter;
@@ -42,6 +45,7 @@ pub(crate) fn table(
     columns: Option<usize>,
 ) -> String {
     match columns {
+        // Only on a terminal: scripts that read the columns need all of them.
         Some(columns) if !entries.is_empty() => narrow_table(entries, with_state, now_us, columns),
         _ => wide_table(entries, with_state, now_us),
     }
@@ -59,6 +63,7 @@ fn narrow_table(
     heads.extend(with_caller.then_some("CALLER"));
     heads.extend(with_state.then_some("STATE"));
     let cells = |entry: &ApprovalEntry| {
+        // By the clock of the process that waits, since the deadline is by it.
         let (request, now_us) = (&entry.request, entry.asker_now_us(now_us));
         let left = match is_pending(entry, now_us) {
             true => span(request.expires_us - now_us),
@@ -79,6 +84,7 @@ fn narrow_table(
     let count = rows[0].len();
     let width_of = |at: usize| rows.iter().map(|row| width(&row[at])).max().unwrap_or(0);
     let widths: Vec<usize> = (0..count).map(width_of).collect();
+    // The arguments get what is left, because they are the longest.
     let room = columns.saturating_sub(widths.iter().map(|width| width + 1).sum());
     let mut out = String::new();
     for (at, row) in rows.iter().enumerate() {
@@ -173,6 +179,8 @@ pub(crate) fn details(entry: &ApprovalEntry, now_us: i64, zone: &TimeZone) -> St
     line("workflow", plain(&request.workflow));
     line("because", plain(&request.reason));
     line("approvers", plain(&request.approvers.join(", ")));
+    line("escalation", escalation_note(request, now_us));
+    line("quorum", quorum_note(entry));
     line("connection", plain(&request.connection_id));
     line("correlation", plain(&request.request_id));
     if let Some(decided) = decided {
@@ -237,12 +245,7 @@ pub(crate) fn json(entry: &ApprovalEntry, now_us: i64) -> Vec<u8> {
     let ApprovalEntry { request, decided, used, .. } = entry;
     let object = JsonWriter::object(|json| {
         json.text("id", &request.id);
-        let state = match decided {
-            Some(decided) => decided.ruling.as_str(),
-            None if is_pending(entry, now_us) => "pending",
-            None => "expired",
-        };
-        json.text("state", state);
+        json.text("state", entry.state(now_us).as_str());
         json.text("created_at", &time_text(request.created_us));
         json.text("expires_at", &time_text(request.expires_us));
         json.text("server_id", &request.server_id);
@@ -257,6 +260,15 @@ pub(crate) fn json(entry: &ApprovalEntry, now_us: i64) -> Vec<u8> {
         json.text("workflow", &request.workflow);
         json.text("reason", &request.reason);
         json.texts("approvers", &request.approvers);
+        if request.needed_approvals() > 1 {
+            json.number("quorum", request.needed_approvals().into());
+            json.texts("approved_by", &entry.votes);
+        }
+        if let Some(second) = &request.escalation {
+            json.text("escalates_to", &second.workflow);
+            json.text("escalates_at", &time_text(second.at_us));
+            json.texts("escalation_approvers", &second.approvers);
+        }
         json.text("connection_id", &request.connection_id);
         json.text("request_id", &request.request_id);
         json.raw("asked", request.call_count.to_string().as_bytes());
@@ -300,32 +312,38 @@ fn params(request: &ApprovalRecord) -> &str {
     request.params.as_deref().unwrap_or_default()
 }
 
-/// Whether the params contain more than the name and arguments of the call. In `_meta`, ids of the
-/// single call and the client's data about itself do not count.
+/// Whether the params contain more than the name and arguments of the call.
 fn has_more(request: &ApprovalRecord) -> bool {
-    let is_usual_meta = |key: &str, _: &[u8]| {
-        is_call_id(key)
-            || key.starts_with("io.modelcontextprotocol/client")
-            || key == "io.modelcontextprotocol/protocolVersion"
-    };
-    let is_usual = |key: &str, value: &[u8]| match key {
-        "name" | "arguments" => true,
-        // Anything else in `_meta` may change what a server does, so it is shown.
-        "_meta" => has_only(value, &is_usual_meta).unwrap_or(false),
-        _ => false,
-    };
-    let only_usual = has_only(params(request).as_bytes(), &is_usual);
-    request.arguments().is_none() || !only_usual.unwrap_or(false)
+    has_more_than_arguments(params(request).as_bytes())
 }
 
-/// Whether a text is an object whose members are all `usual`.
-fn has_only(object: &[u8], usual: &dyn Fn(&str, &[u8]) -> bool) -> Result<bool, JsonFault> {
-    let mut only = JsonKind::of(object)? == JsonKind::Object;
-    for member in members(object) {
-        let (key, value) = member?;
-        only &= usual(&key.decode(), value);
+/// When the request goes to a second workflow, and who may decide then.
+fn escalation_note(request: &ApprovalRecord, now_us: i64) -> String {
+    let Some(second) = &request.escalation else { return String::new() };
+    let to = visible_text::inline(&second.workflow, NAME_CHARS_MAX);
+    let when = match second.at_us - now_us {
+        left_us if left_us > 0 => format!("to {to} in {}", span(left_us)),
+        since_us => format!("to {to} {} ago", span(-since_us)),
+    };
+    match second.approvers.is_empty() {
+        true => when,
+        false => {
+            let approvers = second.approvers.join(", ");
+            format!("{when}: {}", visible_text::inline(&approvers, DETAILS_CHARS_MAX))
+        }
     }
-    Ok(only)
+}
+
+/// How many approvals there are, if several are needed.
+fn quorum_note(entry: &ApprovalEntry) -> String {
+    match entry.request.needed_approvals() {
+        1 => String::new(),
+        needed if entry.votes.is_empty() => format!("{needed} approvals are needed"),
+        needed => {
+            let by = visible_text::inline(&entry.votes.join(", "), DETAILS_CHARS_MAX);
+            format!("{} of {needed} approvals, by {by}", entry.votes.len())
+        }
+    }
 }
 
 /// How many times the call was made, and whether a caller still waits for it.
@@ -348,20 +366,16 @@ fn caller(request: &ApprovalRecord, now_us: i64) -> String {
 }
 
 fn state(entry: &ApprovalEntry, now_us: i64) -> String {
-    match &entry.decided {
+    let state = entry.state(now_us);
+    let by =
+        entry.decided.as_ref().map(|decided| visible_text::inline(&decided.by, NAME_CHARS_MAX));
+    let by = by.unwrap_or_default();
+    match state {
+        ApprovalState::Pending => "waits for a person".to_owned(),
+        ApprovalState::Used => format!("{} by {by}, used", state.as_str()),
+        ApprovalState::Approved | ApprovalState::Denied => format!("{} by {by}", state.as_str()),
         // Not a person's decision: the shim records that the request expired or was cancelled.
-        Some(decided)
-            if matches!(decided.ruling, ApprovalOutcome::Expired | ApprovalOutcome::Cancelled) =>
-        {
-            decided.ruling.as_str().to_owned()
-        }
-        Some(decided) => {
-            let by = visible_text::inline(&decided.by, NAME_CHARS_MAX);
-            let used = if entry.used { ", used" } else { "" };
-            format!("{} by {by}{used}", decided.ruling.as_str())
-        }
-        None if is_pending(entry, now_us) => "waits for a person".to_owned(),
-        None => "expired".to_owned(),
+        ApprovalState::Expired | ApprovalState::Cancelled => state.as_str().to_owned(),
     }
 }
 
@@ -372,6 +386,7 @@ fn or_dash(text: &str) -> String {
 /// A path, with its beginning cut off if it is long: the end tells projects apart.
 fn path(text: &str) -> String {
     let whole = visible_text::inline(text, DETAILS_CHARS_MAX);
+    // In characters: a path may have any letters.
     let cut = whole.chars().count().saturating_sub(PATH_CHARS_MAX);
     match whole.char_indices().nth(cut) {
         Some((from, _)) if cut > 0 => format!("…{}", &whole[from..]),
@@ -418,6 +433,15 @@ fn aligned(rows: &[Vec<String>]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// What a person at an idle terminal waits for.
+fn waiting_hint(others: usize) -> String {
+    match others {
+        0 => "waiting for calls".to_owned(),
+        1 => "1 call waits".to_owned(),
+        others => format!("{others} calls wait"),
+    }
 }
 
 #[cfg(test)]

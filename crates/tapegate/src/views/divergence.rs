@@ -1,5 +1,5 @@
-//! Formats a request that the tape has no answer to: what was requested, why nothing matches, the
-//! nearest recorded requests, and a hint.
+//! Formats a request that the tape has no answer to: its method and params, why nothing matches,
+//! the nearest recorded requests, and a hint.
 
 use std::fmt::Write;
 

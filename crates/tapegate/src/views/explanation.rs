@@ -21,18 +21,31 @@ pub(crate) struct Explanation<'m> {
     pub(crate) server: String,
     /// The decision with all its steps.
     pub(crate) judgement: Judgement<'m>,
+    /// The policy that sessions use at present.
+    pub(crate) in_force: PolicyInForce,
+}
+
+/// How the explained policy relates to the one in force.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PolicyInForce {
+    /// It is in force, or will be at the next start.
+    ThisFile,
+    /// A person must accept it first; until then, the accepted policy does this.
+    Accepted(DecisionOutcome),
+    /// A person must accept it first; until then, no session starts.
+    None,
 }
 
 /// The explanation as text.
 pub(crate) fn text(explained: &Explanation<'_>, profile: Profile, palette: Palette) -> String {
-    let Explanation { server, judgement } = explained;
+    let Explanation { server, judgement, .. } = explained;
     let mut out = String::new();
     let server = visible_text::inline(server, NAME_CHARS_MAX);
     for call in judgement.all_calls() {
         let title = format!("{} on server {server}", call_name(call));
         // Writing to a string cannot fail.
         writeln!(out, "{}", palette.bold(&title)).ok();
-        out.push_str(&write_profiles(judgement, call.decision.as_deref(), profile, palette));
+        out.push_str(&write_profiles(explained, call.decision.as_deref(), profile, palette));
         for (number, step) in steps(call).iter().enumerate() {
             writeln!(out, "  {}. {}", number + 1, visible_text::inline(step, STEP_CHARS_MAX)).ok();
         }
@@ -41,7 +54,7 @@ pub(crate) fn text(explained: &Explanation<'_>, profile: Profile, palette: Palet
     if no_calls {
         let title = format!("a message to server {server}");
         writeln!(out, "{}", palette.bold(&title)).ok();
-        out.push_str(&write_profiles(judgement, None, profile, palette));
+        out.push_str(&write_profiles(explained, None, profile, palette));
     }
     for fault in judgement.faults() {
         writeln!(out, "  framing: {} ({}, {})", fault.message(), fault.label(), fault.code()).ok();
@@ -66,21 +79,23 @@ pub(crate) fn text(explained: &Explanation<'_>, profile: Profile, palette: Palet
 
 /// What each profile does.
 fn write_profiles(
-    judgement: &Judgement<'_>,
+    explained: &Explanation<'_>,
     decision: Option<&Decision>,
     profile: Profile,
     palette: Palette,
 ) -> String {
+    let Explanation { judgement, in_force, .. } = explained;
     let strict =
         decision.map_or_else(|| judgement.strict_outcome(), |decision| decision.strict.clone());
     let painted = match &strict {
         DecisionOutcome::Forward => palette.green("forward"),
         DecisionOutcome::Deny => palette.red("deny"),
-        DecisionOutcome::Hold { workflow } => {
-            palette.bold(&format!("waits for a person (workflow `{workflow}`)"))
-        }
+        DecisionOutcome::Hold { .. } => palette.bold("waits for a person"),
     };
     let mut by = Vec::new();
+    if let DecisionOutcome::Hold { workflow } = &strict {
+        by.push(format!("workflow `{workflow}`"));
+    }
     match decision {
         Some(decision) => {
             by.push(decision.gate.title().to_owned());
@@ -102,14 +117,29 @@ fn write_profiles(
         (DecisionOutcome::Deny, None) => ", logged as WOULD_BLOCK".to_owned(),
         (DecisionOutcome::Hold { .. }, None) => ", logged as WOULD_REQUIRE_APPROVAL".to_owned(),
     };
-    let mark = |of: Profile| if of == profile { " (in force)" } else { "" };
+    let is_in_force = *in_force == PolicyInForce::ThisFile;
+    let mark = |of: Profile| if of == profile && is_in_force { " (in force)" } else { "" };
     let (one, two) = (mark(Profile::Production), mark(Profile::Development));
-    format!("  production{one}: {painted}{by}\n  development{two}: forward{would}\n")
+    let pending = match in_force {
+        PolicyInForce::ThisFile => String::new(),
+        PolicyInForce::Accepted(outcome) => {
+            let now = match outcome {
+                DecisionOutcome::Forward => palette.green("forward"),
+                DecisionOutcome::Deny => palette.red("deny"),
+                DecisionOutcome::Hold { .. } => palette.bold("waits for a person"),
+            };
+            format!(", once this file is accepted; the policy in force: {now}")
+        }
+        PolicyInForce::None => {
+            ", once this file is accepted; no policy is in force, and no session starts".to_owned()
+        }
+    };
+    format!("  production{one}: {painted}{by}{pending}\n  development{two}: forward{would}\n")
 }
 
 /// The explanation as one JSON object.
 pub(crate) fn json(explained: &Explanation<'_>, profile: Profile) -> Vec<u8> {
-    let Explanation { server, judgement } = explained;
+    let Explanation { server, judgement, in_force } = explained;
     let mut out = JsonWriter::object(|json| {
         json.text("server", server);
         json.text("profile", profile.as_str());
@@ -118,6 +148,11 @@ pub(crate) fn json(explained: &Explanation<'_>, profile: Profile) -> Vec<u8> {
         json.text("development", "forward");
         let done = if profile == Profile::Production { outcome_word(&strict) } else { "forward" };
         json.text("outcome", done);
+        match in_force {
+            PolicyInForce::ThisFile => {}
+            PolicyInForce::Accepted(outcome) => json.text("in_force", outcome_word(outcome)),
+            PolicyInForce::None => json.text("in_force", "none"),
+        }
         judgement.gate().into_iter().for_each(|gate| json.text("gate", gate.as_str()));
         json.list("calls", judgement.all_calls(), |json, call| {
             json.text("method", &call.method);

@@ -43,6 +43,11 @@ impl Palette {
         self.paint(AnsiColor::Green.on_default(), text)
     }
 
+    /// For the speaker of a line.
+    pub(crate) fn cyan(self, text: &str) -> String {
+        self.paint(AnsiColor::Cyan.on_default(), text)
+    }
+
     /// For text to be seen first.
     pub(crate) fn bold(self, text: &str) -> String {
         self.paint(Style::new().bold(), text)

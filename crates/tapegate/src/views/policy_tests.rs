@@ -15,7 +15,6 @@ const STEP_CHARS_MAX: usize = 1000;
 /// A test file that was run.
 #[derive(Debug)]
 pub(crate) struct TestedFile {
-    /// The file.
     pub(crate) path: PathBuf,
     /// The policy, as an index into those loaded.
     pub(crate) policy: usize,

@@ -133,6 +133,8 @@ impl RunReport {
         Self {
             command,
             tape: tape.to_owned(),
+            // From the monotonic clock, so that a clock that was set meanwhile does not make
+            // negative times.
             started_us: now.wall_us - (now.mono_ns / 1000) as i64,
             duration_ms: now.mono_ns / 1_000_000,
             counts: Vec::new(),
@@ -151,6 +153,7 @@ impl RunReport {
     /// The report of a start that has just begun: it has the keys of `counts`, all zero.
     pub(crate) fn unfinished(mut self) -> Self {
         self.duration_ms = 0;
+        // The keys stay, because a reader may look for them while the run lasts.
         self.counts.iter_mut().for_each(|(_, count)| *count = 0);
         self.suites = vec![ServerStart::unfinished_suite()];
         self.start.iter_mut().for_each(|start| start.finished = false);
@@ -274,6 +277,7 @@ enum ReportFormat {
 impl ReportFormat {
     /// Decided by the file name: `.xml` is JUnit, `.sarif` SARIF, anything else JSON.
     fn of(file: &Path) -> Self {
+        // Some systems write extensions in upper case.
         let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         match name {
             name if name.ends_with(".xml") => Self::Junit,

@@ -286,6 +286,10 @@ pub(crate) fn decision_text(row: &TimelineRow, decision: Option<&CallDecision>) 
         LineMarks { held_for_list: true, .. } if row.answer.is_none() => "held".to_owned(),
         LineMarks { held: true, .. } => match (&row.answer, is_ours) {
             (None, _) => "waits for a person".to_owned(),
+            // The answer is a task, or a question to the client's user.
+            (Some(CallAnswer { outcome: AnswerOutcome::Ok, .. }), true) => {
+                "waits for a person".to_owned()
+            }
             (Some(_), true) => "not approved".to_owned(),
             (Some(_), false) => "approved".to_owned(),
         },

@@ -1,7 +1,10 @@
 //! `tapegate approvals`
 
 mod deciders;
+mod grants;
 mod refused_attempts;
+mod watch;
+mod watch_in_tmux;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -63,12 +63,16 @@ fn a_session_is_opened_used_and_deleted() {
 #[test]
 fn a_header_is_taken_from_a_variable_and_is_not_on_the_command_line() {
     let server = ScriptedServer::start(|asked, stream| assert!(opens(asked, stream)));
-    let agent = StdioAgent::open(&server.origin, &["--header-env", "X-Key=PATH"]);
+    let flags = ["--header-env", "X-Key=PATH", "--bearer-env", "PATH"];
+    let agent = StdioAgent::open(&server.origin, &flags);
     let ended = agent.leave();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let path = std::env::var("PATH").unwrap();
-    let asked = server.asked();
-    assert!(asked.iter().all(|asked| asked.header("x-key") == Some(&*path)), "{}", asked.len());
+    let bearer = format!("Bearer {path}");
+    let has_both = |asked: &server::ServerRequest| {
+        asked.header("x-key") == Some(&*path) && asked.header("authorization") == Some(&*bearer)
+    };
+    assert!(server.asked().iter().all(has_both), "{}", server.asked().len());
 }
 
 #[test]

@@ -305,7 +305,7 @@ fn a_file_that_cannot_be_read_keeps_nobody_from_looking_at_the_others() {
     fs::write(folder.path().join("b"), &tape).unwrap();
     fs::create_dir(folder.path().join("empty")).unwrap();
     for (bad, code, output_text) in
-        [("nosuch", 3, "cannot read `nosuch`"), ("empty", 2, "no tape in")]
+        [("nosuch", 3, "cannot read `nosuch`"), ("empty", 2, "no tape, log or policy in")]
     {
         let run = |format: &str| {
             let mut command = tapegate();

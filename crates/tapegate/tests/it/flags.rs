@@ -60,6 +60,9 @@ fn no_output_is_a_file_called_dash() {
         ("redact t.jsonl --redact secrets -o -", "name a file"),
         ("init -", "standard output has the summary"),
         ("demo -o -", "standard output shows the demo"),
+        ("bash --metrics-file -", "standard output belongs to the client"),
+        ("sessions export all --output -", "leave out --output to write to standard output"),
+        ("sessions generate --output -", "leave out --output to write to standard output"),
         ("hub --token-file -", "a token is never printed"),
         ("hub --approver-token-file -", "a token is never printed"),
         ("approvals export-key -", "a key is never printed"),
@@ -155,4 +158,31 @@ fn a_tape_without_a_header_is_redacted_as_the_warning_says_to_be_replayed() {
     assert_eq!(said(folder, "redact FILE -o new.jsonl --redact secrets --redact-key-file key"), "");
     let played = said(folder, "replay -r new.jsonl --redact-key-file key");
     assert!(played.contains("unused 1"), "{played}");
+}
+
+#[test]
+fn help_that_is_not_read_to_its_end_is_no_error() {
+    let commands: [&[&str]; 5] = [
+        &["--help"],
+        &["show", "--help"],
+        &["shim", "--help"],
+        &["policy", "help"],
+        &["--version"],
+    ];
+    for args in commands {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let done = tapegate().args(args).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!((done.status.code(), done.stderr), (Some(0), Vec::new()), "{args:?}");
+    }
+}
+
+#[test]
+fn help_is_a_word_where_the_verbs_are_values_too() {
+    let help = |args: &[&str]| tapegate().args(args).output().unwrap();
+    let expected = help(&["approvals", "--help"]).stdout;
+    for args in [&["approvals", "help"][..], &["approvals", "help", "list"]] {
+        let done = help(args);
+        assert_eq!((done.status.code(), &done.stdout), (Some(0), &expected), "{args:?}");
+    }
 }

@@ -142,9 +142,17 @@ fn nothing_is_overwritten_and_nothing_is_made_of_nothing() {
         String::from_utf8_lossy(&run.stderr),
         "error: there are no calls on these tapes\n\nhint: record a session that does the work\n"
     );
-    let run = tapegate(folder.path(), &["policy", "generate", "s.jsonl", "-o", "s.jsonl"], "");
-    assert_eq!(run.status.code(), Some(3));
-    assert!(String::from_utf8_lossy(&run.stderr).starts_with("error: `s.jsonl` exists already"));
+    let to = |output: &str| {
+        let run = tapegate(folder.path(), &["policy", "generate", "s.jsonl", "-o", output], "");
+        (run.status.code(), String::from_utf8_lossy(&run.stderr).into_owned())
+    };
+    fs::write(folder.path().join("old.yaml"), "schema: 1\n").unwrap();
+    let (code, message) = to("old.yaml");
+    assert_eq!(code, Some(3));
+    assert!(message.starts_with("error: `old.yaml` exists already"), "{message}");
+    let (code, message) = to("s.jsonl");
+    assert_eq!(code, Some(64));
+    assert!(message.starts_with("error: `s.jsonl` is a tape"), "{message}");
     let run = tapegate(folder.path(), &["policy", "generate", "server.yaml"], "");
     assert_eq!(run.status.code(), Some(2));
 }

@@ -14,6 +14,11 @@ fn help_is_as_the_goldens_have_it() {
         compare(&format!("{name}.txt"), &help(&[&name, "--help"]));
         expected.push(format!("{name}.txt"));
     }
+    // The commands of a group that the document of the bash tool describes one by one.
+    for name in ["list", "show", "stats", "generate", "clean", "export"] {
+        compare(&format!("sessions-{name}.txt"), &help(&["sessions", name, "--help"]));
+        expected.push(format!("sessions-{name}.txt"));
+    }
     expected.sort();
     let there = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     let mut there: Vec<_> = there.map(|name| name.into_string().unwrap()).collect();
@@ -151,9 +156,12 @@ fn who_looks_for_policy_check_is_told_where_it_is() {
 #[test]
 fn a_header_from_a_variable_that_is_not_set_is_a_usage_error_that_names_it() {
     let url = ["--upstream-http", "http://127.0.0.1:9/mcp"];
-    let flags = ["--header-env", "Authorization=TAPEGATE_TEST_NO_SUCH_VARIABLE"];
-    let done = run(&[&["policy", "pin"], &url[..], &flags].concat());
-    assert_eq!(done.status.code(), Some(64));
-    let output_text = String::from_utf8_lossy(&done.stderr);
-    assert!(output_text.contains("`TAPEGATE_TEST_NO_SUCH_VARIABLE` is not set"), "{output_text}");
+    let named = ["--header-env", "Authorization=TAPEGATE_TEST_NO_SUCH_VARIABLE"];
+    let token = ["--bearer-env", "TAPEGATE_TEST_NO_SUCH_VARIABLE"];
+    for flags in [named, token] {
+        let done = run(&[&["policy", "pin"], &url[..], &flags].concat());
+        assert_eq!(done.status.code(), Some(64));
+        let errors = String::from_utf8_lossy(&done.stderr);
+        assert!(errors.contains("`TAPEGATE_TEST_NO_SUCH_VARIABLE` is not set"), "{errors}");
+    }
 }

@@ -1,6 +1,8 @@
 //! `tapegate init`
 
 mod entry_notes;
+mod policy_file;
+mod state_only;
 mod tapes;
 
 use std::fs;
@@ -60,6 +62,10 @@ To put these servers behind the gate:
     claude mcp add --scope project files -- {binary} shim --require-policy --server-id files -- npx -y files
 
 What to do next:
+  tapegate wrap -- claude
+      to put the agent's servers behind the gate for one session
+  tapegate agents install claude-code
+      to put them there for all sessions, without editing configs yourself
   tapegate check tapegate.yaml
   tapegate policy pin --server-id files -- npx -y files
       to accept the tools as they are; tools that are pinned and read-only then pass unasked
@@ -115,8 +121,10 @@ fn each_client_is_told_in_its_own_language_what_to_put_into_its_config() {
     put(
         folder,
         ".vscode/mcp.json",
-        "{\"servers\": {\"db\": {\"command\": \"db\"}, \"off\": {\"command\": \"x\", \"disabled\": true}, \"on\": {\"command\": \"tapegate\", \"args\": [\"shim\", \"--\", \"x\"]}}}",
+        "{\"servers\": {\"db\": {\"command\": \"db\"}, \"on\": {\"command\": \"tapegate\", \"args\": [\"shim\", \"--\", \"x\"]}}}",
     );
+    let off = r#"{"mcpServers":{"off":{"command":"x","disabled":true}}}"#;
+    put(folder, "home/.kimi/mcp.json", off);
     put(folder, "home/.config/zed/settings.json", "{ broken");
     let before = fs::read(folder.join("home/.claude.json")).unwrap();
     let words = said(&tapegate(folder, &["init"]));
@@ -142,7 +150,7 @@ fn each_client_is_told_in_its_own_language_what_to_put_into_its_config() {
             "    \"fetch\":\n      enabled: true\n      type: stdio\n      name: \"fetch\"\n      cmd: \"{binary}\"\n"
         ),
         "    \"db\": { \"type\": \"stdio\", \"command\": ".to_owned(),
-        "  server off, VS Code (project), .vscode/mcp.json; disabled\n".to_owned(),
+        "  server off, Kimi (user), ~/.kimi/mcp.json; disabled\n".to_owned(),
         "  server on, VS Code (project), .vscode/mcp.json; behind the gate already\n".to_owned(),
         "  skipped ~/.config/zed/settings.json: not valid JSON: ".to_owned(),
         "  tapegate init ~/.config/tapegate/tapegate.yaml\n".to_owned(),

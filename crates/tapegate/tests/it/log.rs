@@ -248,6 +248,39 @@ fn check_tells_a_log_that_nobody_touched_from_one_that_somebody_has() {
 }
 
 #[test]
+fn check_of_a_project_checks_its_policy_its_lock_and_its_log() {
+    let project = tempfile::tempdir().unwrap();
+    let folder = project.path();
+    write(&folder.join(".tapegate"), 1200, 0..10);
+    let policy = "schema: 1\ngovernance: {defaults: {action: deny}}\n";
+    fs::write(folder.join("tapegate.yaml"), policy).unwrap();
+    let out = says(folder, &["check", "."], 0);
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines[0].starts_with("./tapegate.yaml: ok, ") && lines.len() == 2, "{out}");
+    assert!(lines[1].starts_with("./.tapegate: ok, 13 events in "), "{out}");
+    fs::write(folder.join("tapegate.yaml"), format!("{policy}sourcs: []\n")).unwrap();
+    fs::write(folder.join("tapegate.lock"), "nonsense").unwrap();
+    let current = folder.join(".tapegate/activity.jsonl");
+    let text = fs::read_to_string(&current).unwrap();
+    fs::write(&current, text.replace("tool_9", "tool_7")).unwrap();
+    let out = says(folder, &["check", "."], 1);
+    for expected in [
+        "./tapegate.yaml:3:1: error: there is no key `sourcs` here",
+        "./tapegate.yaml: 2 errors",
+        "./tapegate.lock: 1 error",
+        "./.tapegate/activity.jsonl:1: error: one of the lines 1 to 2 was changed: ",
+        "./.tapegate: 1 error, 13 events",
+    ] {
+        assert!(out.contains(expected), "{expected}\n--\n{out}");
+    }
+    // The log of a project below, whatever its folder is called.
+    fs::create_dir(folder.join("sub")).unwrap();
+    fs::rename(folder.join(".tapegate"), folder.join("sub/state")).unwrap();
+    let out = says(folder, &["check", "sub"], 1);
+    assert!(out.contains("sub/state: 1 error, 13 events"), "{out}");
+}
+
+#[test]
 fn check_tells_a_log_whose_end_was_cut_off_by_its_head_alone() {
     let folder = logged();
     let current = folder.path().join("activity.jsonl");

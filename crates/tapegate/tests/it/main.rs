@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod agents;
 mod approvals;
 mod attacks;
+mod bash;
 mod bridge_in;
 mod bridge_out;
 mod check;
@@ -47,6 +49,7 @@ mod sdk;
 mod sdk_replay;
 mod serve;
 mod server_faults;
+mod sessions;
 mod shim;
 mod show;
 mod stats;
@@ -55,5 +58,8 @@ mod tape;
 mod tape_faults;
 mod terminal_output;
 mod tidy;
+mod unwrap;
 mod verbosity;
 mod verify;
+mod wrap;
+mod wrap_machine;

@@ -49,6 +49,9 @@ fn help_usage_and_examples_have_the_name_that_was_called() {
     for word in ["explain", "test", "backtest", "pin", "generate", "accept"] {
         pages.push(["policy", word, "--help"].map(str::to_owned).to_vec());
     }
+    for word in ["list", "show", "stats", "generate", "clean", "export"] {
+        pages.push(["sessions", word, "--help"].map(str::to_owned).to_vec());
+    }
     for name in NAMES {
         let folder = link(name);
         for page in &pages {
@@ -124,14 +127,21 @@ fn completions_and_the_version_are_for_the_name_that_was_called() {
 }
 
 #[test]
-fn cuff_is_refused_as_long_as_it_is_not_built() {
+fn cuff_has_a_command_line_of_its_own() {
     let folder = link("cuff");
-    for arguments in [&[][..], &["record", "list"], &["record", "-o", "t.jsonl", "--", "true"]] {
-        let done = run(folder.path(), "cuff", arguments);
-        assert_eq!(done.status.code(), Some(64), "{arguments:?}");
-        let said = text(&done.stderr);
-        assert!(said.starts_with("error: `cuff` is not part of this version"), "{said}");
-        assert!(said.contains("\nhint: `tapegate --help` lists"), "{said}");
-    }
+    let help = text(&run(folder.path(), "cuff", &["--help"]).stdout);
+    assert!(help.contains("Usage: cuff [OPTIONS] <COMMAND>"), "{help}");
+    assert!(help.contains("  cuff record list --since 7d\n  cuff record show 143052"), "{help}");
+    let list = text(&run(folder.path(), "cuff", &["record", "list", "--help"]).stdout);
+    assert!(
+        list.contains("Usage: cuff record list") && list.contains("  cuff record list\n"),
+        "{list}"
+    );
+    assert_eq!(names_the_product(&list), None);
+    // Our own `record` is another command.
+    let done = run(folder.path(), "cuff", &["record", "-o", "t.jsonl", "--", "true"]);
+    assert_eq!(done.status.code(), Some(64), "{done:?}");
     assert!(!folder.path().join("t.jsonl").exists());
+    let done = run(folder.path(), "cuff", &["hub"]);
+    assert_eq!(done.status.code(), Some(64), "{done:?}");
 }

@@ -1,12 +1,17 @@
 //! Real clients in front of a policy that forwards, denies, hides, holds and masks.
 //!
-//! [`sdk`] has the official SDKs in both eras and over both transports, [`agents`] real coding
-//! agents with a scripted model, [`examples`] an example of the docs. A second tapegate behind the
+//! [`sdk`] has the official SDKs in both eras and over both transports, [`in_agent`] has them answer
+//! questions about calls, [`agents`] real coding
+//! agents with a scripted model, [`agent_configs`] the configs of more of them, [`examples`] an
+//! example of the docs. A second tapegate behind the
 //! shim records what the server got.
 
+mod agent_configs;
 mod agents;
 mod examples;
+mod in_agent;
 mod sdk;
+mod tasks;
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -17,7 +22,7 @@ use std::thread::{self, JoinHandle};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::peers::{self, PeerServer};
+use crate::peers::{self, PeerProcess, PeerServer, PeerTransport};
 
 /// The longest wait for a call that should be held.
 const ASK_S_MAX: &str = "300";
@@ -66,8 +71,12 @@ struct GovernedFolder {
 
 impl GovernedFolder {
     fn new() -> Self {
+        Self::with_policy(POLICY)
+    }
+
+    fn with_policy(policy: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        fs::write(folder.path().join("tapegate.yaml"), POLICY).expect("a policy");
+        fs::write(folder.path().join("tapegate.yaml"), policy).expect("a policy");
         // The decider may be there before the shim is.
         DirBuilder::new().mode(0o700).create(folder.path().join("state")).expect("a folder");
         Self { folder }
@@ -97,9 +106,60 @@ impl GovernedFolder {
 
     /// The shim in front of a server on stdio.
     fn in_front_of_a_process(&self) -> Vec<String> {
+        self.in_front_of(PeerServer::Modern)
+    }
+
+    fn in_front_of(&self, server: PeerServer) -> Vec<String> {
         let end = self.words(&["--"]);
-        let server = PeerServer::Modern.stdio(&self.path("server.jsonl"));
+        let server = server.stdio(&self.path("server.jsonl"));
         [self.shim(), end.clone(), self.recorder(), end, server].concat()
+    }
+
+    /// Runs the shim between a client and a server over these links, and calls `drive` with what the
+    /// client connects to.
+    fn serve<T>(
+        &self,
+        links: (PeerTransport, PeerTransport),
+        drive: impl FnOnce(&[String]) -> T,
+    ) -> T {
+        self.serve_with(PeerServer::Modern, links, drive)
+    }
+
+    /// The same with another server.
+    fn serve_with<T>(
+        &self,
+        server: PeerServer,
+        (near, far): (PeerTransport, PeerTransport),
+        drive: impl FnOnce(&[String]) -> T,
+    ) -> T {
+        let upstream = (far == PeerTransport::Http).then(|| {
+            let server = server.listen(PeerTransport::Http);
+            let mut line = self.recorder();
+            let ends = ["--http", "127.0.0.1:0", "--upstream-http", &server.url];
+            line.extend(ends.map(str::to_owned));
+            (PeerProcess::start(command_of(&line)), server)
+        });
+        let mut line = match &upstream {
+            Some((recorder, _)) => {
+                let end = ["--upstream-http".to_owned(), recorder.url.clone()];
+                [self.shim(), end.to_vec()].concat()
+            }
+            None => self.in_front_of(server),
+        };
+        let done = if near == PeerTransport::Stdio {
+            drive(&line)
+        } else {
+            let at = line.iter().position(|word| word == "shim").expect("a shim") + 1;
+            line.splice(at..at, ["--http", "127.0.0.1:0"].map(str::to_owned));
+            let shim = PeerProcess::start(command_of(&line));
+            let done = drive(std::slice::from_ref(&shim.url));
+            shim.stop();
+            done
+        };
+        if let Some((recorder, _)) = upstream {
+            recorder.stop();
+        }
+        done
     }
 
     /// Approves the first call that is held, and denies the second.
@@ -140,7 +200,8 @@ fn holds_the_secret(path: &Path) -> bool {
     fs::read_to_string(path).expect("a text").contains(SECRET)
 }
 
-fn approvals(words: &[&str], state: &str) {
+/// Runs a command of `approvals`, as a person at another terminal does.
+pub(crate) fn approvals(words: &[&str], state: &str) {
     let mut command = peers::bounded(ASK_S_MAX);
     command.args([peers::tapegate(), "approvals"]).args(words).args(["--state", state]);
     command.env("TAPEGATE_HOME", state);

@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 
 use crate::http_peers::{WebRecorder, WebServer, ask, json};
 use crate::lockstep::talk;
+use crate::peers;
 
 const TAPEGATE: &str = env!("CARGO_BIN_EXE_tapegate");
 
@@ -216,7 +217,7 @@ fn prepare(folder: &Path) {
     let record = |command: &[&str], tape: &str| {
         let mut record = Command::new("timeout");
         record.args(["-k", "2", "600", TAPEGATE]).args(command).arg(folder.join(tape));
-        record.args(["--", TAPEGATE, "demo", "--serve"]);
+        record.args(["--", "python3", &peers::peer("words.py")]);
         talk(record, TALK);
     };
     record(&["record", "-o"], "session.jsonl");

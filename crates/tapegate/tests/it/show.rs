@@ -243,6 +243,29 @@ fn what_is_not_a_tape_is_told() {
 }
 
 #[test]
+fn the_tapes_of_a_folder_are_shown_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("tapes/files");
+    fs::create_dir_all(&inner).unwrap();
+    let tape = |name: &str| {
+        format!(
+            "{{\"type\":\"header\",\"version\":\"1.0\",\"recorded_at\":\"2026-01-01T00:00:00Z\",\"upstream\":\"x\",\"thoughtjack_version\":\"1\"}}\n{{\"type\":\"message\",\"seq\":1,\"ts\":\"2026-01-01T00:00:00Z\",\"dir\":\"c2s\",\"msg\":{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"{name}\"}}}}}}\n"
+        )
+    };
+    fs::write(folder.path().join("tapes/a.jsonl"), tape("alpha")).unwrap();
+    fs::write(inner.join("b.jsonl"), tape("beta")).unwrap();
+    fs::write(folder.path().join("tapes/notes.jsonl"), "{\"note\":1}\n").unwrap();
+    for word in ["show", "stats"] {
+        let text = out(&command("100").arg(word).arg(folder.path()).output().unwrap());
+        assert!(text.contains("alpha") && text.contains("beta"), "{text}");
+    }
+    fs::create_dir(folder.path().join("e")).unwrap();
+    let done = command("80").arg("show").arg(folder.path().join("e")).output().unwrap();
+    assert_eq!(done.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&done.stderr).starts_with("error: there is no tape in `"));
+}
+
+#[test]
 fn a_running_session_is_followed_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.jsonl");

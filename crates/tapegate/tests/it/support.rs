@@ -8,10 +8,12 @@ mod acceptance;
 mod ended_session;
 mod messages;
 mod process_output;
+pub(crate) mod process_table;
 mod processes;
 mod seeded_random;
 mod session_files;
 mod terminal;
+mod tmux;
 mod waiting;
 
 use std::fs::{self, File};
@@ -30,11 +32,14 @@ pub(crate) use acceptance::{accept_policy, write_key};
 pub(crate) use ended_session::EndedSession;
 pub(crate) use messages::{reply, request};
 use process_output::{ProcessOutput, lock};
-pub(crate) use processes::fake_server;
-use processes::marked;
+pub(crate) use processes::{fake_server, marked};
 pub(crate) use seeded_random::SeededRandom;
 pub(crate) use session_files::{TapedFrame, beside, check, kept, text_of};
-pub(crate) use terminal::{at_terminal, at_terminal_answering, at_terminal_typing_ahead, terminal};
+pub(crate) use terminal::{
+    TerminalStep, at_terminal, at_terminal_answering, at_terminal_in_steps,
+    at_terminal_typing_ahead, terminal,
+};
+pub(crate) use tmux::{TmuxServer, script_of};
 pub(crate) use waiting::{
     GUARD, Latch, StepGate, descriptor, hang, is_stalled, wait_for, wait_for_exit, wait_until,
     wait_until_full, wait_until_idle, wait_until_read, wait_until_stalled, within,
@@ -372,6 +377,11 @@ impl RunningSession {
     /// The peak memory of the recorder, in KB.
     pub(crate) fn memory_kb_max(&self) -> u64 {
         self.status_kb("VmHWM:")
+    }
+
+    /// The same without the pages of the program itself, which grows with every feature.
+    pub(crate) fn own_memory_kb_max(&self) -> u64 {
+        self.memory_kb_max().saturating_sub(self.status_kb("RssFile:"))
     }
 
     /// A value of the recorder's `/proc/PID/status`, in KB.

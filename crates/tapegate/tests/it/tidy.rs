@@ -11,23 +11,39 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("tapegate-core", &[]),
     ("tapegate-yaml", &["tapegate-core"]),
     ("tapegate-cedar", &["tapegate-core"]),
-    ("tapegate-policy", &["tapegate-core", "tapegate-yaml", "tapegate-cedar"]),
+    ("tapegate-shell", &[]),
+    ("tapegate-policy", &["tapegate-core", "tapegate-yaml", "tapegate-cedar", "tapegate-shell"]),
     ("tapegate-scenario", &["tapegate-core", "tapegate-yaml"]),
     ("tapegate-agents", &["tapegate-core", "tapegate-yaml"]),
     ("tapegate-store", &["tapegate-core"]),
     ("tapegate-wire", &["tapegate-core"]),
+    ("tapegate-bash", &["tapegate-core", "tapegate-yaml", "tapegate-policy", "tapegate-store"]),
     ("tapegate-hub", &["tapegate-core", "tapegate-policy", "tapegate-store", "tapegate-wire"]),
+    (
+        "tapegate-shim",
+        &[
+            "tapegate-core",
+            "tapegate-yaml",
+            "tapegate-policy",
+            "tapegate-store",
+            "tapegate-wire",
+            "tapegate-hub",
+        ],
+    ),
     (
         "tapegate",
         &[
             "tapegate-agents",
+            "tapegate-bash",
             "tapegate-core",
             "tapegate-yaml",
             "tapegate-policy",
+            "tapegate-shell",
             "tapegate-scenario",
             "tapegate-store",
             "tapegate-wire",
             "tapegate-hub",
+            "tapegate-shim",
         ],
     ),
 ];
@@ -37,9 +53,11 @@ const MAY_NOT_USE: &[(&str, &[&str])] = &[
     ("tapegate-core", &["tokio", "hyper", "rustix", "flate2"]),
     ("tapegate-yaml", &["tokio", "hyper", "rustix", "flate2"]),
     ("tapegate-cedar", &["tokio", "hyper", "rustix", "flate2"]),
+    ("tapegate-shell", &["tokio", "hyper", "rustix", "flate2"]),
     ("tapegate-policy", &["tokio", "hyper", "rustix", "flate2"]),
     ("tapegate-scenario", &["tokio", "hyper", "rustix", "flate2"]),
     ("tapegate-agents", &["tokio", "hyper"]),
+    ("tapegate-bash", &["tokio", "hyper"]),
     ("tapegate-store", &["tokio", "hyper"]),
 ];
 
@@ -119,9 +137,13 @@ fn what_decides_reads_no_clock_no_environment_and_no_file() {
     code_without(
         "crates/tapegate-policy/src",
         &words,
-        &["crates/tapegate-policy/src/cases/tests.rs"],
+        &[
+            "crates/tapegate-policy/src/cases/tests.rs",
+            "crates/tapegate-policy/src/user_question/tests.rs",
+        ],
     );
     code_without("crates/tapegate-cedar/src", &words, &[]);
+    code_without("crates/tapegate-shell/src", &words, &[]);
     code_without("crates/tapegate-yaml/src", &words, &[]);
     let tests = ["load/tests.rs", "shape/tests.rs"]
         .map(|name| format!("crates/tapegate-scenario/src/{name}"));

@@ -20,8 +20,11 @@ const TAPE: &str = concat!(
 /// A command line for every command, with output on standard error where possible.
 fn lines() -> Vec<Vec<String>> {
     let fake = fake_server().display().to_string();
-    let lines: [&[&str]; 21] = [
+    let lines: [&[&str]; 26] = [
         &["demo"],
+        &["wrap", "--agent-type", "zed", "--", &fake],
+        &["unwrap"],
+        &["agents"],
         &["init", "new.yaml"],
         &["record", "-o", "t.jsonl", "--", &fake, "eof"],
         &["tape", "--tape", "t.jsonl", "--", &fake, "eof"],
@@ -30,6 +33,8 @@ fn lines() -> Vec<Vec<String>> {
         &["replay", "-r", "tape.jsonl"],
         &["serve", "--list"],
         &["serve", "-s", "rug-pull"],
+        &["bash"],
+        &["sessions", "list"],
         &["verify", "-r", "tape.jsonl", "--", &fake, "serve"],
         &["check", "tape.jsonl"],
         &["show", "tape.jsonl"],
@@ -65,7 +70,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
 /// The line with flags before the command and after it.
 fn with_flags<'l>(line: &'l [String], flags: &[&'l str]) -> [Vec<&'l str>; 2] {
     let words: Vec<&str> = line.iter().map(String::as_str).collect();
-    let last = if words[0] == "policy" { 2 } else { 1 };
+    let last = if ["policy", "sessions"].contains(&words[0]) { 2 } else { 1 };
     let after = [&words[..last], flags, &words[last..]].concat();
     [[flags, &words[..]].concat(), after]
 }
@@ -184,7 +189,8 @@ fn the_environment_sets_the_level_and_a_wrong_one_is_refused() {
 fn every_command_has_the_version() {
     for line in lines() {
         let words: Vec<&str> = line.iter().map(String::as_str).collect();
-        let words = if words[0] == "policy" { &words[..2] } else { &words[..1] };
+        let has_inner = ["policy", "sessions"].contains(&words[0]);
+        let words = if has_inner { &words[..2] } else { &words[..1] };
         for flag in ["-V", "--version"] {
             let done = run(folder().path(), &[words, &[flag]].concat());
             let version = concat!("tapegate ", env!("CARGO_PKG_VERSION"), "\n");

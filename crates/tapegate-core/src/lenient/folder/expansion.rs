@@ -4,6 +4,8 @@
 //! expansion could lead out of a folder that permits calls or into one that blocks them. The values of
 //! variables are unknown; they are assumed to be names without `..`, or empty.
 
+use crate::wildcard::{self, UnclosedBracket};
+
 /// Whether the expansion of a path may lead elsewhere than the path seems to.
 pub(super) fn may_lead_elsewhere(path: &str) -> bool {
     // Most paths have nothing to expand, and no quotes to remove.
@@ -112,56 +114,7 @@ fn may_be(step: &str, name: &str) -> bool {
     if step == name || !step.contains(['*', '?', '[']) {
         return step == name;
     }
-    let pattern = wildcards(step);
-    let name: Vec<char> = name.chars().collect();
-    let (mut at, mut place) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while place < name.len() {
-        match pattern.get(at) {
-            Some(Wildcard::Any) => {
-                star = Some((at + 1, place));
-                at += 1;
-            }
-            Some(Wildcard::One) => (at, place) = (at + 1, place + 1),
-            Some(Wildcard::Is(letter)) if *letter == name[place] => {
-                (at, place) = (at + 1, place + 1);
-            }
-            _ => {
-                let Some((after, begun)) = &mut star else { return false };
-                *begun += 1;
-                (at, place) = (*after, *begun);
-            }
-        }
-    }
-    pattern[at..].iter().all(|one| *one == Wildcard::Any)
-}
-
-#[derive(PartialEq, Eq)]
-enum Wildcard {
-    Any,
-    /// One character. The content of a character class is not checked.
-    One,
-    Is(char),
-}
-
-fn wildcards(step: &str) -> Vec<Wildcard> {
-    let mut all = Vec::new();
-    let mut letters = step.chars();
-    while let Some(letter) = letters.next() {
-        all.push(match letter {
-            '*' => Wildcard::Any,
-            '?' => Wildcard::One,
-            '[' => match letters.as_str().split_once(']') {
-                Some((_, rest)) => {
-                    letters = rest.chars();
-                    Wildcard::One
-                }
-                None => Wildcard::Is('['),
-            },
-            letter => Wildcard::Is(letter),
-        });
-    }
-    all
+    wildcard::matches(&wildcard::shell(step, UnclosedBracket::Literal), name)
 }
 
 #[cfg(test)]

@@ -246,23 +246,17 @@ impl PlayerTurn<'_, '_> {
         self.live.expect(batch);
         if passed_on {
             self.live.forward_request(text, envelope, batch, self.act);
-            self.live
-                .passthrough
-                .take_failed()
-                .into_iter()
-                .for_each(|it| self.stats.report_passthrough_failure(it));
+            self.report_passthrough_failures();
             return Ok(());
         }
         // A client that deviates may never make the requests that other scenes wait for.
         self.live.queue.shorten_waits();
         let method = envelope.method.map(|method| method.decode()).unwrap_or_default();
         let mode = self.context.options.mode.as_str();
-        let mut quoted = Vec::new();
-        json::write_str(&mut quoted, &method);
         let number = nearest.map_or("null".to_owned(), |number| number.to_string());
         let data = own_data(&[
-            ("method", &quoted),
-            ("mode", format!("\"{mode}\"").as_bytes()),
+            ("method", &json::quoted(&method)),
+            ("mode", &json::quoted(mode)),
             ("nearest", number.as_bytes()),
         ]);
         let name = request_subject(request.envelope)

@@ -42,7 +42,6 @@ pub enum TapeRejection {
     /// A line is not an entry.
     #[error("is damaged: line {line}: {fault}")]
     Damage {
-        /// The line.
         line: u64,
         /// What is wrong with it.
         fault: LineFault,
@@ -50,7 +49,6 @@ pub enum TapeRejection {
     /// An entry is longer than the limit, which the user can raise. The tape may be in order.
     #[error("cannot be played: line {line}: {fault}")]
     TooLong {
-        /// The line.
         line: u64,
         /// The limit.
         fault: LineFault,

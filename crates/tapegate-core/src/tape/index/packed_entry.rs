@@ -15,7 +15,6 @@ const TICK_BITS: u32 = 40;
 /// The length of a tick in microseconds; 40 bits of ticks are 203 days.
 const TICK_US: u64 = 16;
 
-/// A packed entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PackedEntry {
     /// Flags in the upper bits, and the position of the text.
@@ -28,7 +27,6 @@ pub(super) struct PackedEntry {
     pub(super) next: u32,
 }
 
-/// The flags of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum EntryFlag {
     Server = OFFSET_BITS as isize,

@@ -36,7 +36,6 @@ pub struct TimelineRow {
     pub children: Vec<TimelineRow>,
 }
 
-/// The kind of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowKind {
     /// A request; its answer is in the same row, if it has arrived.
@@ -81,7 +80,6 @@ pub enum RowKind {
     End {
         /// How many messages it has.
         messages: u64,
-        /// Its duration.
         duration_ms: u64,
     },
     /// A line that cannot be read, or is of an unknown type.
@@ -107,7 +105,6 @@ pub enum RequestState {
 /// What a message is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallInfo {
-    /// The method.
     pub method: String,
     /// The tool, prompt or URI.
     pub name: Option<String>,
@@ -115,10 +112,8 @@ pub struct CallInfo {
     pub arguments: String,
 }
 
-/// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallAnswer {
-    /// Its line.
     pub line: u64,
     /// `seq` of the message.
     pub seq: Option<u64>,
@@ -126,7 +121,6 @@ pub struct CallAnswer {
     pub at_us: Option<i64>,
     /// How long it took: `latency_ms`, or the difference of the timestamps.
     pub latency_us: Option<u64>,
-    /// The outcome.
     pub outcome: AnswerOutcome,
     /// A short text of its content.
     pub text: String,

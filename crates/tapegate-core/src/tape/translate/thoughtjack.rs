@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::extra_keys::{ExtraKeys, number};
 use super::{CONVERTED, Translator};
 use crate::frame;
-use crate::json;
+use crate::json::{self, JsonObject};
 use crate::side::Side;
 use crate::tape::entry_writer::ByteSink;
 use crate::tape::line::{BadFrame, EntryTime, MessageLine, TapeHeader};
@@ -31,7 +31,7 @@ impl Translator<'_> {
             EntryTime::Text(text) if !text.is_empty() => text.to_owned(),
             _ => "1970-01-01T00:00:00.000Z".to_owned(),
         };
-        let raw = if raw == Some(true) { "true" } else { "false" };
+        let origin = JsonObject::new().text("from", "overwatch").flag("raw", raw == Some(true));
         let header = TapeHeader {
             version: FORMAT_VERSION.into(),
             name: Some(self.origin.name.clone().into()),
@@ -39,8 +39,7 @@ impl Translator<'_> {
             recorded_at: recorded_at.into(),
             upstream: "unknown".into(),
             tool_version: self.origin.tool_version.clone().into(),
-            extra: format!(",\"{CONVERTED}\":{{\"from\":\"overwatch\",\"raw\":{raw}}}")
-                .into_bytes(),
+            extra: JsonObject::new().object(CONVERTED, origin).into_members(),
         };
         header.write(tape);
     }
@@ -108,7 +107,7 @@ impl Translator<'_> {
         self.done.anomalies += u64::from(bad.reason != BATCH);
         self.times.note(bad.ts);
         let mut bad = bad.clone();
-        bad.extra.extend_from_slice(format!(",\"before\":{}", self.done.messages + 1).as_bytes());
+        bad.extra.extend(JsonObject::new().number("before", self.done.messages + 1).into_members());
         bad.write(anomaly_file);
     }
 
@@ -118,11 +117,7 @@ impl Translator<'_> {
         let expected = (self.raw == Some(true)).then_some(&*text);
         match message.raw.as_deref() {
             raw if raw == expected => None,
-            Some(raw) => {
-                let mut quoted = Vec::new();
-                json::write_str(&mut quoted, raw);
-                Some(quoted)
-            }
+            Some(raw) => Some(json::quoted(raw)),
             None => Some(b"null".to_vec()),
         }
     }

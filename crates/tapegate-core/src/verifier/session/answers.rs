@@ -2,7 +2,8 @@
 
 use std::io;
 
-use crate::frame::{Envelope, Frame, MessageKind};
+use crate::frame::{Envelope, Frame, MessageKind, notification_text};
+use crate::json::JsonObject;
 use crate::lines::OversizeMessage;
 use crate::pending::IdKey;
 
@@ -181,12 +182,9 @@ impl VerifySession {
         // The protocol forbids a client to cancel `initialize`.
         let introduces = about.method == "initialize";
         if let Some(sent_request) = self.sent_requests.get(&entry_number).filter(|_| !introduces) {
-            let note = [
-                b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":",
-                sent_request.id.as_slice(),
-                b",\"reason\":\"no answer in time\"}}",
-            ];
-            context.send_line(&note.concat());
+            let params = JsonObject::new().raw("requestId", &sent_request.id);
+            let params = params.text("reason", "no answer in time").finish();
+            context.send_line(&notification_text("notifications/cancelled", Some(&params)));
         }
         self.settle(entry_number);
         // Later requests must not return values that the live server never issued.

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::io;
 
-use crate::frame::{Frame, MessageKind};
-use crate::json::{JsonStr, map_members, member, write_str};
+use crate::frame::{Frame, MessageKind, request_text};
+use crate::json::{JsonObject, JsonStr, map_members, member};
 use crate::pending::{IdKey, new_own_id};
 use crate::side::Side;
 
@@ -26,18 +26,17 @@ impl VerifySession {
         ];
         // Only what the tape needs: a server may use every capability that is declared.
         let able = able.iter().filter(|(method, _)| self.questions.has_method(method));
-        let able: Vec<String> = able.map(|(_, name)| format!("\"{name}\":{{}}")).collect();
-        let params = format!(
-            "{{\"protocolVersion\":\"{INTRODUCED_VERSION}\",\"capabilities\":{{{}}},\
-             \"clientInfo\":{{\"name\":\"tapegate\",\"version\":\"{}\"}}}}",
-            able.join(","),
-            env!("CARGO_PKG_VERSION"),
-        );
+        let able = able.fold(JsonObject::new(), |able, (_, name)| able.raw(name, "{}"));
+        let info = JsonObject::new().text("name", "tapegate");
+        let params = JsonObject::new()
+            .text("protocolVersion", INTRODUCED_VERSION)
+            .object("capabilities", able)
+            .object("clientInfo", info.text("version", env!("CARGO_PKG_VERSION")));
         context.report.note(self.session_subject(), VerifyNoteKind::Introduced);
         self.send_own_request(
             context,
             "initialize",
-            params.as_bytes(),
+            Some(&params.finish()),
             RequestPurpose::Introduction,
         );
     }
@@ -60,36 +59,21 @@ impl VerifySession {
         meta: Option<&[u8]>,
         purpose: RequestPurpose,
     ) {
-        let mut params = Vec::new();
-        for (key, value) in [("cursor", cursor), ("_meta", meta)] {
-            let Some(value) = value else { continue };
-            params.push(if params.is_empty() { b'{' } else { b',' });
-            write_str(&mut params, key);
-            params.push(b':');
-            params.extend_from_slice(value);
-        }
-        if !params.is_empty() {
-            params.push(b'}');
-        }
-        self.send_own_request(context, method, &params, purpose);
+        let params = JsonObject::new().raw_opt("cursor", cursor).raw_opt("_meta", meta).finish();
+        let params = (cursor.is_some() || meta.is_some()).then_some(&*params);
+        self.send_own_request(context, method, params, purpose);
     }
 
-    /// Sends a request that is not on the tape; without params if they are empty.
+    /// Sends a request that is not on the tape.
     fn send_own_request(
         &mut self,
         context: &mut VerifyContext<'_, '_>,
         method: &str,
-        params: &[u8],
+        params: Option<&[u8]>,
         purpose: RequestPurpose,
     ) {
         let id = self.new_id();
-        let mut text = [b"{\"jsonrpc\":\"2.0\",\"id\":", id.as_slice(), b",\"method\":"].concat();
-        write_str(&mut text, method);
-        if !params.is_empty() {
-            text.extend_from_slice(b",\"params\":");
-            text.extend_from_slice(params);
-        }
-        text.push(b'}');
+        let text = request_text(&id, method, params);
         self.own += 1;
         // Before it is sent, as every request (invariant 5).
         self.wait(context, &id, purpose, Some(context.now_ns.saturating_add(context.timeout_ns)));

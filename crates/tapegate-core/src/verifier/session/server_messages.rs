@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::frame::{Envelope, Frame, own_error};
+use crate::frame::{Envelope, Frame, own_error, result_text};
 use crate::json::JsonEdits;
 use crate::tape::index::NONE;
 
@@ -56,8 +56,7 @@ impl VerifySession {
             }
             // Pings test the connection at any time, and say nothing about the server's behaviour.
             QuestionMatch::Unknown if about.method == "ping" => {
-                context
-                    .send_line(&[b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"result\":{}}"].concat());
+                context.send_line(&result_text(id, b"{}"));
                 return Ok(());
             }
             QuestionMatch::Unknown => {

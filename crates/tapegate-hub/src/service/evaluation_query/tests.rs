@@ -12,6 +12,7 @@ use tapegate_policy::approval_channel::{ApprovalChannel, ApprovalRequest};
 use tapegate_policy::backtest::{BacktestConfig, TapeMessage};
 use tapegate_policy::cases::{self, CaseExpectation, CaseInput, CaseOutcome, TestCase};
 use tapegate_policy::decide::{DecisionOutcome, GateName};
+use tapegate_policy::hold_register::HoldRegister;
 use tapegate_policy::load::load;
 use tapegate_policy::note::{Note, NoteKind, NoteSink};
 use tapegate_policy::policy_gate::{
@@ -264,7 +265,9 @@ fn gate(
     let effects = GateEffects {
         notes: Box::new(kept.clone()),
         approval_channel: Box::new(TestApprovals),
+        holds: HoldRegister::default(),
         ids: IdGenerator::default(),
+        states: None,
         clock: Box::new(|| 0),
     };
     let active_policy =

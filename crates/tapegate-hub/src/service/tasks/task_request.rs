@@ -1,10 +1,13 @@
 //! Opens approval requests.
 
+use std::time::Duration;
+
 use tapegate_policy::approval_channel::call_hash;
 use tapegate_policy::decide::ApprovalScope;
-use tapegate_policy::model::Workflow;
+use tapegate_policy::granted_calls::GrantedCall;
+use tapegate_policy::model::{Policy, Workflow};
 use tapegate_policy::redacted_arguments;
-use tapegate_store::approvals::{ApprovalRecord, is_id, new_id};
+use tapegate_store::approvals::{ApprovalRecord, Escalation, is_id, new_id};
 
 use super::ApprovalTasks;
 use super::poll_interval_ms;
@@ -22,6 +25,8 @@ pub(in crate::service) struct TaskRequest<'a> {
     pub(in crate::service) decided: &'a DecidedCall,
     /// The name of what is called, as approvers see it.
     pub(in crate::service) shown: &'a str,
+    /// Why approval is needed, as approvers see it.
+    pub(in crate::service) reason: &'a str,
     /// The name of the workflow.
     pub(in crate::service) workflow: &'a str,
 }
@@ -39,9 +44,9 @@ pub(in crate::service) enum OpenedTask {
         /// How often to poll.
         poll_interval_ms: u64,
     },
-    /// The same call was already approved, after its caller had given up.
+    /// The call was already approved: the same one after its caller had given up, or by a grant.
     Before {
-        /// The id of that request.
+        /// The id of that request or grant.
         id: String,
         /// Who approved it.
         by: String,
@@ -61,6 +66,10 @@ fn params(request: &GovernanceEvaluateRequest) -> Option<&[u8]> {
     request.params.as_ref().map(|params| params.get().as_bytes())
 }
 
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
 impl ApprovalTasks {
     /// Asks approvers, unless the same call was approved before.
     pub(in crate::service) fn open_task(
@@ -71,11 +80,22 @@ impl ApprovalTasks {
         let workflow = policy.workflows.get(task_request.workflow);
         let workflow =
             workflow.ok_or_else(|| format!("there is no workflow `{}`", task_request.workflow))?;
-        let mut request = self.request(task_request, workflow)?;
+        let mut request = self.request(task_request, policy, workflow)?;
         // Before approvers are asked: an approval that came after its caller gave up counts once.
         let before = self.approvals.find_earlier_approval(&request, task_request.wall_us);
         if let Some((id, decided)) = before.map_err(|error| error.to_string())? {
             return Ok(OpenedTask::Before { id, by: decided.by });
+        }
+        let drift = task_request.decided.decision.approval_scope().and_then(|scope| scope.drift);
+        let scope = ApprovalScope { workflow: task_request.workflow, drift };
+        let whole = params(task_request.request).unwrap_or(b"{}");
+        let method = &task_request.decided.method;
+        let granted = GrantedCall { method, params: whole, scope };
+        let found = self.approvals.find_grant(&request, task_request.wall_us, |patterns, hash| {
+            granted.is_covered(patterns, hash)
+        });
+        if let Some(grant) = found.map_err(|error| error.to_string())? {
+            return Ok(OpenedTask::Before { id: grant.id, by: grant.by });
         }
         let params = params(task_request.request);
         request.params = params.map(|params| {
@@ -100,12 +120,12 @@ impl ApprovalTasks {
     fn request(
         &self,
         task_request: &TaskRequest<'_>,
+        policy: &Policy,
         workflow: &Workflow,
     ) -> Result<ApprovalRecord, String> {
         let TaskRequest { request, decided, wall_us, .. } = task_request;
         let drift = decided.decision.approval_scope().and_then(|scope| scope.drift);
         let scope = ApprovalScope { workflow: task_request.workflow, drift };
-        let timeout_us = i64::try_from(workflow.timeout.as_micros()).unwrap_or(i64::MAX);
         // The caller may already have published the id. The folder refuses one that is taken.
         let id = match request.approval_id.as_ref().filter(|id| is_id(id)) {
             Some(id) => id.clone(),
@@ -114,19 +134,29 @@ impl ApprovalTasks {
         Ok(ApprovalRecord {
             id,
             created_us: *wall_us,
-            expires_us: wall_us.saturating_add(timeout_us),
+            expires_us: wall_us.saturating_add(micros(workflow.timeout)),
             server_id: request.server_id.clone(),
             method: decided.method.clone(),
             tool: task_request.shown.to_owned(),
             params: None,
             call_hash: hash_of(&decided.method, request, scope),
             principal: task_request.principal.to_owned(),
+            is_principal_named: !policy.principal.name.is_empty(),
             folder: request.folder.clone().unwrap_or_default(),
+            // As a shim without a hub names it, so that both share approvals and grants.
+            policy: task_request.governed.path().to_owned(),
             workflow: task_request.workflow.to_owned(),
-            reason: decided.decision.reason.to_string(),
+            reason: task_request.reason.to_owned(),
             approvers: workflow.approvers.clone(),
+            quorum: workflow.quorum,
+            escalation: policy.escalation_of(workflow).map(|(second, approvers)| Escalation {
+                workflow: second.to.clone(),
+                at_us: wall_us.saturating_add(micros(second.after)),
+                approvers: approvers.to_vec(),
+            }),
             connection_id: request.connection_id.clone().unwrap_or_default(),
             request_id: task_request.request_id.to_owned(),
+            // The hub waits for the caller, and takes it off the request when it is lost.
             pid: std::process::id(),
             ..ApprovalRecord::default()
         })

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tapegate_core::activity::{ActivityEvent, EventComponent};
-use tapegate_store::activity::refused_file_event;
+use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent, EventLevel};
+use tapegate_store::activity::{escalated_event, refused_file_event};
 use tapegate_store::approvals::{
-    ApprovalDecision, ApprovalEntry, ApprovalError, ApprovalOutcome, ApprovalRecord,
+    ApprovalDecision, ApprovalEntry, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalState,
+    RequestStamp,
 };
 use tapegate_wire::port::StreamPort;
 use tokio::io::Interest;
+use tokio::time::Instant;
 
 use crate::api::{HubPush, TaskStatus};
 use crate::metrics::MetricName;
@@ -32,9 +34,13 @@ impl Hub {
             .and_then(|handle| StreamPort::from_own_descriptor(handle, Interest::READABLE).ok());
         let mut news = [0; 4096];
         loop {
+            let next_look = Instant::now() + LOOK_MOST;
             self.sweep();
+            let expiry = self.log_expired_grants();
             let pause = match &notifier {
-                Some(_) => LOOK_LEAST.min(self.next_expiry()),
+                Some(_) => {
+                    LOOK_LEAST.min(self.next_expiry()).min(self.next_escalation()).min(expiry)
+                }
                 None => watcher.pause().unwrap_or(LOOK_MOST * 10),
             };
             let changed = async {
@@ -44,8 +50,8 @@ impl Hub {
                 }
             };
             tokio::time::timeout(pause, changed).await.ok();
-            // Batches many changes into one check.
-            tokio::time::sleep(LOOK_MOST).await;
+            // A change after a pause is seen at once; many in a row are batched into one check.
+            tokio::time::sleep_until(next_look).await;
         }
     }
 
@@ -55,6 +61,12 @@ impl Hub {
         let first = open.values().map(|request| request.expires_us).min();
         let left_us = first.map_or(i64::MAX, |first| first.saturating_sub(now_us).max(0));
         Duration::from_micros(left_us as u64)
+    }
+
+    fn next_escalation(&self) -> Duration {
+        let stamps = self.tasks.stamps.borrow();
+        let first = stamps.values().map(|(_, until)| *until).min();
+        first.map_or(LOOK_LEAST, |first| first.saturating_duration_since(Instant::now()))
     }
 
     /// Counts new requests and decisions, expires overdue requests, and wakes waiting clients.
@@ -70,8 +82,16 @@ impl Hub {
         let unread: Vec<&String> =
             ids.iter().filter(|id| !self.tasks.done.borrow().contains(*id)).collect();
         for id in unread {
+            // Before it is read, so that a change in between is noticed next time.
+            let stamp = self.tasks.approvals.stamp(id);
+            if self.is_unchanged(id, stamp, now_us) {
+                continue;
+            }
             match self.tasks.approvals.entry(id) {
-                Ok(entry) => self.note_entry(entry, now_us),
+                Ok(entry) => {
+                    self.note_stamp(&entry, stamp, now_us);
+                    self.note_entry(entry, now_us);
+                }
                 Err(ApprovalError::Unknown { .. }) => {}
                 Err(error) => (self.options.notice)(NoticeLevel::Error, &error.to_string()),
             }
@@ -80,19 +100,45 @@ impl Hub {
         self.log_unlogged();
         self.tasks.open.borrow_mut().retain(|id, _| ids.contains(id));
         self.tasks.done.borrow_mut().retain(|id| ids.contains(id));
+        self.tasks.answered.borrow_mut().retain(|id, _| ids.contains(id));
+        self.tasks.stamps.borrow_mut().retain(|id, _| self.tasks.open.borrow().contains_key(id));
         self.tasks.changes.send_replace(());
+    }
+
+    /// Whether a request that was pending still is, with the same callers.
+    fn is_unchanged(&self, id: &str, stamp: Option<RequestStamp>, now_us: i64) -> bool {
+        let open = self.tasks.open.borrow();
+        let is_in_time = open.get(id).is_some_and(|request| now_us < request.expires_us);
+        let known = self.tasks.stamps.borrow().get(id).copied();
+        is_in_time
+            && known.is_some_and(|(known, until)| Some(known) == stamp && Instant::now() < until)
+    }
+
+    /// Remembers what the files about a request were when it was read, until it expires or escalates.
+    fn note_stamp(&self, entry: &ApprovalEntry, stamp: Option<RequestStamp>, now_us: i64) {
+        let asker_now_us = entry.asker_now_us(now_us);
+        let second_us = entry.request.escalation.as_ref().map(|second| second.at_us);
+        let next_us = second_us.filter(|at_us| *at_us > asker_now_us);
+        let next_us = next_us.unwrap_or(i64::MAX).min(entry.request.expires_us);
+        let left_us = next_us.saturating_sub(asker_now_us).max(0);
+        let until = Instant::now() + Duration::from_micros(left_us as u64);
+        let stamp = stamp.map(|stamp| (entry.request.id.clone(), (stamp, until)));
+        self.tasks.stamps.borrow_mut().extend(stamp);
     }
 
     /// Records the state of a request.
     fn note_entry(&self, entry: ApprovalEntry, now_us: i64) {
         let is_pending = entry.is_pending(now_us);
         // `next_expiry` compares with the hub's clock, so the expiry is converted to it.
-        let left_us = entry.request.expires_us.saturating_sub(entry.asker_now_us(now_us));
+        let asker_now_us = entry.asker_now_us(now_us);
+        let left_us = entry.request.expires_us.saturating_sub(asker_now_us);
         let ApprovalEntry { request, decided, .. } = entry;
         match decided {
             Some(decided) => self.report_settled(&request, &decided),
             None if !is_pending => self.expire(&request),
             None => {
+                self.announce_request(&request, asker_now_us);
+                self.log_escalation(&request, asker_now_us);
                 let id = request.id.clone();
                 let request =
                     ApprovalRecord { expires_us: now_us.saturating_add(left_us), ..request };
@@ -100,6 +146,20 @@ impl Hub {
                     self.metrics.borrow_mut().count(MetricName::TasksCreated, &["approval"]);
                 }
             }
+        }
+    }
+
+    /// Logs that a request has gone to its second workflow, once for all processes.
+    fn log_escalation(&self, request: &ApprovalRecord, asker_now_us: i64) {
+        if request.escalated_to(asker_now_us).is_none()
+            || !self.tasks.approvals.mark_escalated(&request.id)
+        {
+            return;
+        }
+        let (component, profile) = (Some(EventComponent::Hub), Some(self.active_policy().profile));
+        let event = escalated_event(request, self.clock.now().wall_us);
+        if let Err(reason) = self.journal.write(&[ActivityEvent { component, profile, ..event }]) {
+            (self.options.notice)(NoticeLevel::Error, &reason);
         }
     }
 
@@ -115,6 +175,35 @@ impl Hub {
             if let Err(reason) = self.journal.write(&[event]) {
                 (self.options.notice)(NoticeLevel::Error, &reason);
             }
+        }
+    }
+
+    /// Takes the callers of a lost connection off their requests, which can still be decided: an
+    /// approval lets the same call pass once.
+    pub(in crate::service) fn release_callers(&self, connection: &str) {
+        let lane = |id: &str| {
+            let rest = id.strip_prefix(connection)?;
+            (rest.is_empty() || rest.starts_with('.')).then_some(())
+        };
+        let open = self.tasks.open.borrow();
+        let waiting: Vec<(String, String)> = open
+            .values()
+            .filter(|request| lane(&request.connection_id).is_some())
+            .map(|request| (request.id.clone(), request.connection_id.clone()))
+            .collect();
+        drop(open);
+        let now_us = self.clock.now().wall_us;
+        let mut count = 0;
+        for (id, connection_id) in waiting {
+            match self.tasks.approvals.remove_waiters_of(&id, &connection_id, now_us) {
+                Ok(had_waiters) => count += usize::from(had_waiters),
+                Err(ApprovalError::Unknown { .. }) => {}
+                Err(error) => (self.options.notice)(NoticeLevel::Error, &error.to_string()),
+            }
+        }
+        if count > 0 {
+            let message = format!("a shim is gone; requests that have no caller any more: {count}");
+            self.log(EventLevel::Warn, ActivityKind::Hub, &message);
         }
     }
 
@@ -137,8 +226,8 @@ impl Hub {
     /// Marks a request as expired.
     pub(super) fn expire(&self, request: &ApprovalRecord) {
         let decided = self.new_decision(ApprovalOutcome::Expired, "tapegate", None);
-        // A shim logs by itself that its request expired.
-        let log = || match request.connection_id.is_empty() {
+        // A shim logs by itself that the call expired which it holds.
+        let log = || match request.connection_id.is_empty() || request.waiting == 0 {
             true => self.log_settled(request, &decided, ""),
             false => Ok(()),
         };
@@ -159,12 +248,10 @@ impl Hub {
             return;
         }
         let known = self.tasks.open.borrow_mut().remove(&request.id).is_some();
-        let status = match decided.ruling {
-            ApprovalOutcome::Approved => TaskStatus::Approved,
-            ApprovalOutcome::Denied => TaskStatus::Rejected,
-            ApprovalOutcome::Expired => TaskStatus::Expired,
-            ApprovalOutcome::Cancelled => TaskStatus::Cancelled,
-        };
+        self.conclude_request(request, decided);
+        let channel = self.tasks.decided_through.borrow().get(&request.id).copied();
+        let channel = channel.unwrap_or("cli");
+        let status = TaskStatus::from(ApprovalState::of(decided.ruling));
         let mut metrics = self.metrics.borrow_mut();
         if !known {
             metrics.count(MetricName::TasksCreated, &["approval"]);
@@ -172,10 +259,10 @@ impl Hub {
         let (server, outcome) = (request.server_id.as_str(), status.name());
         let waited = (decided.at_us - request.created_us).max(0) as f64 / 1e6;
         metrics.count(MetricName::TasksCompleted, &["approval", outcome]);
-        metrics.count(MetricName::ApprovalRequests, &["cli", outcome]);
+        metrics.count(MetricName::ApprovalRequests, &[channel, outcome]);
         metrics.count(MetricName::BlockingApprovals, &[outcome]);
         metrics.count(MetricName::StdioApprovalOutcomes, &[server, outcome]);
-        metrics.observe(MetricName::ApprovalWaitDurationS, &["cli", outcome], waited);
+        metrics.observe(MetricName::ApprovalWaitDurationS, &[channel, outcome], waited);
         metrics.observe(MetricName::BlockingHoldDurationSeconds, &[outcome], waited);
         metrics.observe(MetricName::StdioApprovalDurationSeconds, &[server, outcome], waited);
         if matches!(status, TaskStatus::Approved | TaskStatus::Rejected) {

@@ -4,7 +4,7 @@ use tapegate_yaml::field::MapFields;
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::{Node, NodeValue, Spot};
 
-use super::{KnownWorkflows, check_duplicates, globs, quoted, rule_checks, test};
+use super::{KnownWorkflows, check_duplicates, command, globs, quoted, rule_checks, test};
 use crate::glob::Glob;
 use crate::methods::fold;
 use crate::model::{EmbeddedMessages, PolicyRule, RuleAction, ServerSource};
@@ -14,7 +14,7 @@ use crate::predicate::ArgumentTest;
 
 /// The default of `context.policy_id`.
 const POLICY_ID: &str = "default";
-/// The maximum number of rules; each may be tested for every call.
+/// The maximum number of rules; a call may be tested against all of them.
 const RULES_MAX: usize = 10_000;
 
 /// The section `governance`.
@@ -59,6 +59,10 @@ pub(super) fn read(
         findings.with_step("rules", |f| governance.rules(node, known, sources, f));
     }
     findings.pop_step();
+    if let Some(node) = MapFields::of(top).get("policies") {
+        let groups = findings.with_step("policies", |f| command::read_groups(node, known, f));
+        governance.rules.extend(groups);
+    }
     governance
 }
 
@@ -174,6 +178,10 @@ fn arguments(
     let mut arguments = findings.with_step("arguments", |findings| {
         fields.get("arguments").map_or_else(Vec::new, |node| test::read(node, regexes, findings))
     });
+    if let Some(node) = fields.get("command") {
+        let test = findings.with_step("command", |findings| command::read(node, findings));
+        arguments.extend(test.map(|test| ArgumentTest::Command(Box::new(test))));
+    }
     if let Some(node) = fields.get("other_arguments") {
         let known = findings.with_step("other_arguments", |findings| {
             test::read_other_arguments(node, &arguments, act, findings)

@@ -44,7 +44,7 @@ pub(super) fn check(
         let tools = tools(rule, lock, is_meant);
         let values = rule.arguments.iter().filter_map(|test| match test {
             ArgumentTest::Value(predicate) => Some(predicate),
-            ArgumentTest::NoOthers(_) => None,
+            ArgumentTest::NoOthers(_) | ArgumentTest::Command(_) => None,
         });
         for message in values.filter_map(|predicate| argument(rule, predicate, &tools)) {
             findings.warning(spot, message);

@@ -71,7 +71,9 @@ fn check_methods_without_arguments(node: &Node, rule: &PolicyRule, findings: &mu
     ];
     for (key, having, _) in tests.iter().filter(|(_, _, tested)| *tested) {
         let has = |glob: &Glob| having.iter().any(|gated| glob.matches(gated.method()));
-        let key = if MapFields::of(node).get(key).is_some() { *key } else { "other_arguments" };
+        let keys = [*key, "command", "other_arguments"];
+        let is_given = |key: &&str| MapFields::of(node).get(key).is_some();
+        let key = keys.into_iter().find(is_given).unwrap_or(key);
         for glob in rule.methods.iter().filter(|glob| !has(glob)) {
             let Some(method) = known_methods().find(|name| glob.matches(&fold(name))) else {
                 continue;
@@ -102,7 +104,7 @@ fn argument_alternative(method: &str) -> &'static str {
 /// Warns about a rule that forwards several tools by some of their arguments: others go unchecked.
 fn check_untested_arguments(node: &Node, rule: &PolicyRule, findings: &mut Findings) {
     let closed = |test: &ArgumentTest| match test {
-        ArgumentTest::NoOthers(_) => true,
+        ArgumentTest::NoOthers(_) | ArgumentTest::Command(_) => true,
         ArgumentTest::Value(predicate) => {
             matches!(predicate.path().1.trim_start_matches(['$', '.']), "*")
         }
@@ -122,7 +124,7 @@ fn check_untested_arguments(node: &Node, rule: &PolicyRule, findings: &mut Findi
 fn check_root_folders(node: &Node, rule: &PolicyRule, findings: &mut Findings) {
     let predicates = rule.arguments.iter().filter_map(|test| match test {
         ArgumentTest::Value(predicate) => Some(predicate),
-        ArgumentTest::NoOthers(_) => None,
+        ArgumentTest::NoOthers(_) | ArgumentTest::Command(_) => None,
     });
     let is_root = |predicate: &&Predicate| match predicate.test() {
         (ValueTest::Under(folders), false) => folders.iter().any(FolderPath::is_root),

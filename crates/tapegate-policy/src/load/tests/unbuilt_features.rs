@@ -22,10 +22,10 @@ telemetry:
 ",
         &[
             "3:19 error: sources[0].prefix: not implemented yet: `prefix`; remove it (names are never changed)",
-            "5:30 error: approval.chat.destination: not implemented yet: `destination: slack`; remove it",
-            "6:30 error: approval.hook.destination: not implemented yet: `destination: webhook`; remove it",
-            "7:24 error: approval.short.destination: not implemented yet: `destination: slack`; remove it",
-            "8:11 error: approval.asked.elicitation: not implemented yet: `elicitation`; remove it",
+            "5:30 error: approval.chat.destination: `destination: slack` is written in another way here: define a channel of `type: slack` in `channels`, and name it in the workflow's `channels`",
+            "6:30 error: approval.hook.destination: `destination: webhook` is written in another way here: define a channel of `type: webhook` in `channels`, and name it in the workflow's `channels`",
+            "7:24 error: approval.short.destination: `destination: slack` is written in another way here: define a channel of `type: slack` in `channels`, and name it in the workflow's `channels`",
+            "8:11 error: approval.asked.elicitation: `elicitation` is written in another way here: list the clients whose users may answer in the workflow's `in_agent`",
             "9:1 error: wrapper: not implemented yet: `wrapper`; remove it",
             "11:3 warning: telemetry: nothing is sent: telemetry is off until `enabled: true` is set; write `enabled: false` if that is meant",
             "11:42 error: telemetry.otlp.protocol: not implemented yet: `protocol: grpc`; remove it",
@@ -46,7 +46,7 @@ fn an_empty_section_that_is_not_built_and_a_value_from_a_variable_are_errors_too
         "telemetry: {stdio: {}}\napproval: {a: {destination: {type: '${NO_SUCH:-slack}'}}}\n",
         &[
             "3:13 error: telemetry.stdio: not implemented yet: `stdio`; remove it",
-            "4:36 error: approval.a.destination: not implemented yet: `destination: slack`; remove it",
+            "4:36 error: approval.a.destination: `destination: slack` is written in another way here: define a channel of `type: slack` in `channels`, and name it in the workflow's `channels`",
         ],
     );
 }

@@ -8,32 +8,16 @@ use std::path::PathBuf;
 pub enum ActivityError {
     /// The folder or the file cannot be opened.
     #[error("cannot open `{}`: {source}", path.display())]
-    Open {
-        /// The path.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// The file is not an activity log.
     #[error("`{}` is not an activity log; nothing is appended to it", path.display())]
-    NotALog {
-        /// The file.
-        path: PathBuf,
-    },
+    NotALog { path: PathBuf },
     /// Another process holds the lock.
     #[error("`{}` has been locked by another process for too long", path.display())]
-    Busy {
-        /// The file.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// Writing failed.
     #[error("cannot write `{}`: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl ActivityError {

@@ -27,14 +27,12 @@ pub enum ChainFault {
     Lost,
 }
 
-/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainFinding {
     /// The index of the file, from 0.
     pub file: usize,
     /// The line in that file, from 1; 0 for the file as a whole.
     pub line: u64,
-    /// The severity.
     pub severity: TapeSeverity,
     /// The kind of fault.
     pub fault: ChainFault,

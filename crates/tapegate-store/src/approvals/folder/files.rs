@@ -23,7 +23,7 @@ const REFUSED_MAX: usize = 1000;
 impl ApprovalStore {
     /// Renames a file, so that it no longer counts but can still be examined. Only one of several
     /// processes succeeds, and that one reports it.
-    pub(super) fn set_aside(
+    pub(in super::super) fn set_aside(
         &self,
         id: &str,
         name: &str,
@@ -52,7 +52,11 @@ impl ApprovalStore {
     }
 
     /// Creates a file with these contents; false if the name exists.
-    pub(super) fn publish(&self, name: &str, contents: &[u8]) -> Result<bool, ApprovalError> {
+    pub(in super::super) fn publish(
+        &self,
+        name: &str,
+        contents: &[u8],
+    ) -> Result<bool, ApprovalError> {
         let io = |source| ApprovalError::Io { path: self.folder.path_of(name), source };
         let temporary = self.write_temporary(contents).map_err(io)?;
         temporary.link(name).map_err(io)
@@ -81,7 +85,7 @@ impl ApprovalStore {
     }
 
     /// The contents of a file, if it exists; the inner error says why it is not valid.
-    pub(super) fn read(
+    pub(in super::super) fn read(
         &self,
         name: &str,
     ) -> Result<Option<Result<Vec<u8>, RejectReason>>, ApprovalError> {

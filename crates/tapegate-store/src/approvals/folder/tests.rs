@@ -22,7 +22,7 @@ pub(in super::super) fn desk() -> (TempDir, ApprovalStore) {
     (folder, approvals)
 }
 
-fn again(folder: &TempDir) -> ApprovalStore {
+pub(in super::super) fn again(folder: &TempDir) -> ApprovalStore {
     ApprovalStore::open(&folder.path().join("approvals"), &ProjectKey::new(KEY)).unwrap()
 }
 

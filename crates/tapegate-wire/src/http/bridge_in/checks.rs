@@ -1,12 +1,12 @@
 //! The header checks of a gated listener, applied to a bridge as the proxy applies them.
 
-use http::{Method, Request, Response};
+use http::{Method, Request};
 use hyper::body::{Body as _, Incoming};
 use tapegate_core::side::Side;
 
+use super::super::headers::{self, EarlyReply};
 use super::super::request_body::drain_in_background;
 use super::super::request_check::{RequestHead, RequestRejection, RequestRoute, check_head};
-use super::super::{ReplyBody, headers};
 use super::InboundBridge;
 
 impl InboundBridge {
@@ -15,20 +15,17 @@ impl InboundBridge {
     pub(super) fn check(
         &self,
         request: Request<Incoming>,
-    ) -> Result<Request<Incoming>, Box<Response<ReplyBody>>> {
+    ) -> Result<Request<Incoming>, EarlyReply> {
         let rejection = match check(&request) {
             Err(rejection) if self.shared_session.is_governed() => rejection,
             _ => return Ok(request),
         };
         let lane = self.shared_session.open_exchange();
-        match self.shared_session.check_ambiguous(lane, Side::Client, b"", &rejection.reason) {
-            Ok(true) => {
-                drain_in_background(request.into_body());
-                Err(Box::new(headers::last(headers::rejection_reply(&rejection, b"null"))))
-            }
-            Ok(false) => Ok(request),
-            Err(stopped) => Err(Box::new(headers::refusal(503, &stopped.to_string()))),
+        if !self.shared_session.check_ambiguous(lane, Side::Client, b"", &rejection.reason)? {
+            return Ok(request);
         }
+        drain_in_background(request.into_body());
+        Err(Box::new(headers::last(headers::rejection_reply(&rejection, b"null"))))
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use super::super::listener::ConnectionHandle;
 use super::super::request_headers::RequestHeaders;
+use super::super::shared_session::HoldWaiter;
 use super::raw_output::RawAnswer;
 use super::stream::ClientStream;
 
@@ -38,6 +39,8 @@ pub(super) struct PostExchange {
     pub(super) parted: Cell<bool>,
     /// Whether one of its answers was an error.
     pub(super) failed: Cell<bool>,
+    /// Its call that is held, if one is. Dropping it withdraws the call.
+    pub(super) hold: RefCell<Option<HoldWaiter>>,
     /// The ids and tokens it uses towards the server.
     pub(super) ids: RefCell<Vec<IdKey>>,
     pub(super) tokens: RefCell<Vec<IdKey>>,
@@ -75,6 +78,7 @@ impl PostExchange {
             cancelled: Cell::new(false),
             parted: Cell::new(false),
             failed: Cell::new(false),
+            hold: RefCell::default(),
             ids: RefCell::default(),
             tokens: RefCell::default(),
             batch: envelope.is_none(),

@@ -5,37 +5,35 @@ use std::rc::Rc;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 
+use super::super::headers::{self, EarlyReply};
 use super::super::listener::ConnectionHandle;
 use super::super::request_headers::{LAST_EVENT_ID, RequestHeaders};
-use super::super::{OutboundBytes, ReplyBody, headers};
+use super::super::{OutboundBytes, ReplyBody};
 use super::history::EventId;
 use super::post_handler::ExchangeGuard;
 use super::server_connection::{ConnectionKind, ServerConnection};
-use super::{EarlyReply, InboundBridge, not_allowed};
+use super::{InboundBridge, not_allowed};
 
 /// Opens the stream of a session, or resumes a broken one.
 pub(super) fn get(
     bridge: &InboundBridge,
     request: &Request<Incoming>,
     client_connection: &Rc<ConnectionHandle>,
-) -> Response<ReplyBody> {
-    let (connection, terms) = match session(bridge, request) {
-        Ok(found) => found,
-        Err(refused) => return *refused,
-    };
+) -> Result<Response<ReplyBody>, EarlyReply> {
+    let (connection, terms) = session(bridge, request)?;
     if !terms.events {
-        return headers::refusal(406, "Accept must allow text/event-stream");
+        return Ok(headers::refusal(406, "Accept must allow text/event-stream"));
     }
     connection.hold(client_connection);
     tracing::debug!(session = connection.lane.session, "event stream of a client opened");
     let Some(last) = request.headers().get(LAST_EVENT_ID) else {
         if connection.main.has_reader() {
-            return headers::refusal(409, "the session already has a stream");
+            return Ok(headers::refusal(409, "the session already has a stream"));
         }
-        return headers::events(ReplyBody::stream(connection.main.attach(None)));
+        return Ok(headers::events(ReplyBody::stream(connection.main.attach(None))));
     };
     let Some(last) = last.to_str().ok().and_then(EventId::parse) else {
-        return headers::refusal(400, "the Last-Event-ID header names an unknown event");
+        return Ok(headers::refusal(400, "the Last-Event-ID header names an unknown event"));
     };
     let (stream, exchange) = connection.resume(last);
     let watch = exchange.map(|exchange| {
@@ -43,20 +41,19 @@ pub(super) fn get(
             Box::new(ExchangeGuard { connection, exchange, opens: false });
         watch
     });
-    headers::events(ReplyBody::stream(stream.attach(watch)))
+    Ok(headers::events(ReplyBody::stream(stream.attach(watch))))
 }
 
 /// Ends a session and its server.
-pub(super) fn delete(bridge: &InboundBridge, request: &Request<Incoming>) -> Response<ReplyBody> {
-    match session(bridge, request) {
-        Ok((connection, _)) => {
-            connection.request_end("the client ended the session", bridge.patience.grace);
-            let mut response = Response::new(ReplyBody::from_whole(OutboundBytes::empty()));
-            *response.status_mut() = StatusCode::NO_CONTENT;
-            response
-        }
-        Err(refused) => *refused,
-    }
+pub(super) fn delete(
+    bridge: &InboundBridge,
+    request: &Request<Incoming>,
+) -> Result<Response<ReplyBody>, EarlyReply> {
+    let (connection, _) = session(bridge, request)?;
+    connection.request_end("the client ended the session", bridge.patience.grace);
+    let mut response = Response::new(ReplyBody::from_whole(OutboundBytes::empty()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    Ok(response)
 }
 
 fn session(

@@ -3,30 +3,20 @@
 //! The exchange of a held call behaves like any other: its client gets keep-alives and progress
 //! notifications, and cancels the call by disconnecting.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::HoldId;
-use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage, RelayEvent};
+use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage};
 use tapegate_core::side::{Lane, Side};
 
 use super::exchange::PostExchange;
 use super::server_connection::ServerConnection;
-use crate::http::shared_session::{HoldUpdate, HoldWaiter};
-
-/// The held calls of a server connection.
-pub(super) type HeldCalls = BTreeMap<HoldId, HeldCall>;
-
-pub(super) struct HeldCall {
-    pub(super) lane: Lane,
-    /// The waiting exchange; `None` where all answers go to one stream.
-    exchange: Option<Rc<PostExchange>>,
-    _waiting: HoldWaiter,
-}
+use crate::http::shared_session::HoldUpdate;
 
 impl ServerConnection {
-    /// Registers a held call and waits for its decision in the background.
+    /// Waits in the background for the decision about a held call. `exchange` is the one that waits
+    /// for its answer; `None` where all answers go to one stream.
     pub(super) fn hold_call(
         self: &Rc<Self>,
         lane: Lane,
@@ -34,16 +24,18 @@ impl ServerConnection {
         exchange: Option<&Rc<PostExchange>>,
     ) {
         let (connection, whose) = (Rc::downgrade(self), exchange.cloned());
-        let waiting = self.session.wait(hold_id, move |word| {
-            let Some(connection) = connection.upgrade() else { return };
-            if !matches!(word, HoldUpdate::Tell(_)) {
-                let done = connection.held.borrow_mut().remove(&hold_id);
-                drop(done);
+        let listener = move |update| {
+            if let Some(connection) = connection.upgrade() {
+                connection.handle_hold_update(lane, whose.as_ref(), update);
             }
-            connection.handle_hold_update(lane, whose.as_ref(), word);
-        });
-        let call = HeldCall { lane, exchange: exchange.cloned(), _waiting: waiting };
-        self.held.borrow_mut().insert(hold_id, call);
+        };
+        match exchange {
+            Some(exchange) => {
+                *exchange.hold.borrow_mut() = Some(self.session.wait(lane, hold_id, listener));
+            }
+            // If its client leaves, the session ends, and with it all that is held in its lane.
+            None => drop(self.session.listen(lane, hold_id, listener)),
+        }
     }
 
     /// Acts on an update about a held call.
@@ -51,9 +43,9 @@ impl ServerConnection {
         self: &Rc<Self>,
         lane: Lane,
         exchange: Option<&Rc<PostExchange>>,
-        word: HoldUpdate,
+        update: HoldUpdate,
     ) {
-        match (word, exchange) {
+        match (update, exchange) {
             (HoldUpdate::Send(message), exchange) => {
                 tokio::task::spawn_local(Rc::clone(self).release(lane, message, exchange.cloned()));
             }
@@ -87,23 +79,11 @@ impl ServerConnection {
         // The relay has released the call and waits for an answer that cannot come.
         let frame = Frame::read(message.bytes());
         let Some(id) = frame.envelope().and_then(|envelope| envelope.id) else { return };
-        let (asker, ids) = (Side::Client, Some(&[id.to_vec()][..]));
         // If the tape has failed, the session ends anyway.
-        self.session.feed_and_commit(RelayEvent::Dismissed { lane, asker, ids, reason: None }).ok();
+        self.session.forget_requests((lane, Side::Client), Some(&[id.to_vec()])).ok();
         if let Some(exchange) = exchange {
             let reason = "the session ended before the MCP server answered";
             exchange.answer(OwnMessage::error(id, CODE_GONE, reason).into(), true).ok();
         }
-    }
-
-    /// Cancels the held call of an exchange whose connection is gone.
-    pub(super) fn withdraw_held(&self, exchange: &PostExchange) {
-        let is_it = |call: &HeldCall| {
-            call.exchange.as_ref().is_some_and(|one| one.number == exchange.number)
-        };
-        let hold_id = self.held.borrow().iter().find(|(_, call)| is_it(call)).map(|(id, _)| *id);
-        // Dropped after the borrow, because that may end the call.
-        let call = hold_id.and_then(|hold_id| self.held.borrow_mut().remove(&hold_id));
-        drop(call);
     }
 }

@@ -336,7 +336,7 @@ fn name(
     while !is_good || names.contains_key(&IdKey::new(&ours)) {
         is_good = true;
         *count += 1;
-        ours = Cow::Owned(format!("\"tapegate-{count}\"").into_bytes());
+        ours = Cow::Owned(json::quoted(&format!("tapegate-{count}")));
     }
     let renamed = matches!(ours, Cow::Owned(_));
     if renamed {

@@ -4,25 +4,25 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use tapegate_core::frame::{Frame, FrameBody, MessageKind, find_envelope, is_long_batch};
 use tapegate_core::json;
 use tapegate_core::lines::OversizeMessage;
-use tapegate_core::relay::{PermittedMessage, RelayEvent};
+use tapegate_core::relay::PermittedMessage;
 use tapegate_core::side::{Lane, Side};
 
-use super::super::body::CollectedBody;
+use super::super::body::{CollectedBody, KEEP_ALIVE};
+use super::super::headers::{self, EarlyReply};
 use super::super::listener::ConnectionHandle;
 use super::super::request_body::{IntakeError, collect_request};
 use super::super::request_headers::{RequestHeaders, SESSION};
-use super::super::{OutboundBytes, ReplyBody, SessionStoppedError, headers};
+use super::super::{ReplyBody, SessionStoppedError};
 use super::InboundBridge;
 use super::exchange::PostExchange;
 use super::post_target::{PostTarget, is_request, target};
 use super::refusals::{note_refused_body, refuse, refuse_garbage, refuse_oversize};
 use super::server_connection::{ConnectionKind, SendDisposition, SendError, ServerConnection};
-use super::stream::KEEP_ALIVE;
 use crate::recorded_session::Disposition;
 
 /// How long a streamed answer may take before the stream is opened with a priming event.
@@ -52,45 +52,42 @@ pub(super) async fn post(
     bridge: &InboundBridge,
     request: Request<Incoming>,
     client_connection: &Rc<ConnectionHandle>,
-) -> Response<ReplyBody> {
+) -> Result<Response<ReplyBody>, EarlyReply> {
     let terms = RequestHeaders::read(request.headers());
     if !terms.json && !terms.events {
-        return headers::refusal(406, "Accept must allow application/json or text/event-stream");
+        let reason = "Accept must allow application/json or text/event-stream";
+        return Ok(headers::refusal(406, reason));
     }
     if !headers::is_type(request.headers(), "application/json") {
-        return headers::refusal(415, "the body must be application/json");
+        return Ok(headers::refusal(415, "the body must be application/json"));
     }
     let bytes_max = bridge.shared_session.message_bytes_max();
     let (parts, body) = request.into_parts();
     let bytes = match collect_request(body, bytes_max, bridge.shared_session.bodies()).await {
         Ok(CollectedBody::Whole(bytes)) => bytes,
         Ok(CollectedBody::TooLarge(message)) => return refuse_oversize(bridge, &terms, message),
-        Err(IntakeError::Unread(unread)) => return headers::unread_body_reply(unread),
-        Err(IntakeError::Broken(_)) => return headers::refusal(400, "the body ended early"),
+        Err(IntakeError::Unread(unread)) => return Ok(headers::unread_body_reply(unread)),
+        Err(IntakeError::Broken(_)) => return Ok(headers::refusal(400, "the body ended early")),
     };
     let text = match headers::decompress_or_reject(&parts.headers, &bytes, bytes_max) {
         Ok(text) => text,
-        Err(rejection) => return refuse(bridge, &terms, &Frame::read(&bytes), &rejection),
+        Err(rejection) => return Ok(refuse(bridge, &terms, &Frame::read(&bytes), &rejection)),
     };
     let frame = bridge.shared_session.read(&text);
     // Headers that describe a message must match every message of a batch.
     if let Some(rejection) = find_envelope(&frame, |envelope| terms.check_mirrors(envelope)) {
-        return refuse(bridge, &terms, &frame, &rejection);
+        return Ok(refuse(bridge, &terms, &frame, &rejection));
     }
     if let Some(refused) = terms.check_version(frame.envelope()) {
         note_refused_body(bridge, &terms, &frame, "it names an unknown protocol version");
-        return refused;
+        return Ok(refused);
     }
     if let FrameBody::Garbage(garbage) = frame.body() {
         return refuse_garbage(bridge, &terms, &frame, &garbage.reason());
     }
-    match target(bridge, &terms, &frame) {
-        Ok(target) => {
-            target.connection.hold(client_connection);
-            forward_message(target, &terms, &frame, client_connection).await
-        }
-        Err(refused) => *refused,
-    }
+    let target = target(bridge, &terms, &frame)?;
+    target.connection.hold(client_connection);
+    Ok(forward_message(target, &terms, &frame, client_connection).await)
 }
 
 /// Sends a body to its server and builds the reply.
@@ -121,7 +118,7 @@ async fn forward_message(
             Ok(Disposition::Refuse(None)) if !is_cancel(frame) => {
                 headers::error(400, id, -32600, "the message was refused")
             }
-            Ok(_) => accepted_reply(),
+            Ok(_) => headers::accepted(),
             Err(error) => not_sent_reply(error, id),
         };
     }
@@ -162,7 +159,7 @@ fn count_requests(frame: &Frame<'_>) -> usize {
 async fn wait(watch: ExchangeGuard, frame: &Frame<'_>) -> Result<Response<ReplyBody>, SendError> {
     let (connection, exchange) = (Rc::clone(&watch.connection), Rc::clone(&watch.exchange));
     match connection.send(exchange.lane, frame, Some(&exchange)).await? {
-        Disposition::Forward(()) => {}
+        Disposition::Forward(()) | Disposition::Consume => {}
         // One error for the whole batch.
         Disposition::Refuse(Some(message)) if is_long_batch(frame.bytes()) => {
             return Ok(headers::json(400, message));
@@ -193,10 +190,10 @@ async fn wait(watch: ExchangeGuard, frame: &Frame<'_>) -> Result<Response<ReplyB
             Some(whole) => headers::events(ReplyBody::from_whole(whole)),
             None => headers::events(ReplyBody::stream(stream.attach(Some(Box::new(watch))))),
         },
-        None if exchange.cancelled.get() && exchange.is_unanswered() => accepted_reply(),
+        None if exchange.cancelled.get() && exchange.is_unanswered() => headers::accepted(),
         None => match exchange.take_all_answers() {
             Some(message) => headers::json(status_of(&connection, message.bytes()), message),
-            None => accepted_reply(),
+            None => headers::accepted(),
         },
     })
 }
@@ -239,12 +236,9 @@ impl ServerConnection {
         &self,
         message: OversizeMessage,
     ) -> Result<Option<PermittedMessage<'static>>, SessionStoppedError> {
-        let (lane, from) = (self.lane, Side::Client);
-        let bytes_max = self.session.message_bytes_max();
-        let refused = RelayEvent::TooLarge { lane, from, message, bytes_max };
+        let refused = self.session.refuse_oversize(self.lane, Side::Client, message)?;
         // If it was an answer, the server is told why it does not arrive.
-        let to_client = self.send_server_part(self.session.feed_and_commit(refused)?).pop();
-        Ok(to_client.map(PermittedMessage::into_owned))
+        Ok(self.send_server_part(refused).pop())
     }
 }
 
@@ -252,12 +246,6 @@ impl ServerConnection {
 fn streamed_json_reply(body: ReplyBody) -> Response<ReplyBody> {
     let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-pub(super) fn accepted_reply() -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::from_whole(OutboundBytes::empty()));
-    *response.status_mut() = StatusCode::ACCEPTED;
     response
 }
 

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use tapegate_core::frame::{Envelope, Frame, MessageKind, find_envelope};
 use tapegate_core::side::Lane;
 
-use super::super::headers;
+use super::super::headers::{self, EarlyReply};
 use super::super::request_headers::RequestHeaders;
+use super::InboundBridge;
 use super::refusals::refuse;
 use super::server_connection::{ConnectionKind, ServerConnection};
-use super::{EarlyReply, InboundBridge};
 
 /// The destination of a POST.
 pub(super) struct PostTarget {

@@ -180,9 +180,8 @@ impl ServerConnection {
         {
             return Ok(whole);
         }
-        let ids = [client_id.to_vec()];
-        let (lane, asker, ids) = (exchange.lane, Side::Client, Some(&ids[..]));
-        self.session.feed_and_commit(RelayEvent::Dismissed { lane, asker, ids, reason: None })?;
+        let asker = (exchange.lane, Side::Client);
+        self.session.forget_requests(asker, Some(&[client_id.to_vec()]))?;
         Ok(whole)
     }
 

@@ -10,14 +10,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tapegate_core::frame::{Envelope, Frame};
-use tapegate_core::relay::{PermittedMessage, RelayEvent};
+use tapegate_core::relay::PermittedMessage;
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::Instant;
 
 use super::super::request_headers::RequestHeaders;
 use super::exchange::PostExchange;
-use super::held_calls::HeldCalls;
 use super::history::EventHistory;
 use super::id_map::IdMap;
 use super::raw_output::RawEvent;
@@ -31,7 +30,7 @@ use crate::http::listener::ConnectionHandle;
 use crate::http::mirrored_params::MirroredParams;
 use crate::http::shared_session::GateResult;
 use crate::http::{SessionStoppedError, SharedSession};
-use crate::recorded_session::{Disposition, OutgoingMessage};
+use crate::recorded_session::{Disposition, OutgoingMessage, split_by_side};
 use crate::stdio::ShutdownTimeouts;
 
 /// How many messages may wait for a server that does not read.
@@ -71,8 +70,6 @@ pub(super) struct ServerConnection {
     pub(super) client_connections: RefCell<Vec<Rc<ConnectionHandle>>>,
     /// The raw event that is being sent in pieces.
     pub(super) raw: RefCell<Option<RawEvent>>,
-    /// The calls that wait for an approval decision.
-    pub(super) held: RefCell<HeldCalls>,
 }
 
 /// Which clients use a connection.
@@ -143,7 +140,6 @@ impl ServerConnection {
             end_asked: Notify::new(),
             client_connections: RefCell::default(),
             raw: RefCell::default(),
-            held: RefCell::default(),
         });
         let task = server_output::run(Rc::clone(&connection), server, output, patience);
         Ok((connection, task))
@@ -155,7 +151,8 @@ impl ServerConnection {
 
     /// When it was last used, or `None` while it is in use.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let waits = self.id_map.borrow().is_live() || !self.held.borrow().is_empty();
+        let waits = self.id_map.borrow().is_live()
+            || !self.session.held_lanes(self.lane.session).is_empty();
         let busy = self.main.has_reader() || waits;
         (!busy).then(|| self.used.get())
     }
@@ -196,6 +193,7 @@ impl ServerConnection {
                 Disposition::Refuse(to_client.map(PermittedMessage::into_owned))
             }
             Disposition::Hold(hold_id) => Disposition::Hold(hold_id),
+            Disposition::Consume => Disposition::Consume,
         })
     }
 
@@ -250,28 +248,16 @@ impl ServerConnection {
         &self,
         outgoing: Vec<OutgoingMessage<'e>>,
     ) -> Vec<PermittedMessage<'e>> {
-        let mut to_client = Vec::new();
-        for OutgoingMessage { to, message, .. } in outgoing {
-            match to {
-                Side::Client => to_client.push(message),
-                Side::Server => self.send_own(message),
-            }
-        }
+        let (to_client, to_server) = split_by_side(outgoing);
+        to_server.into_iter().for_each(|message| self.send_own(message));
         to_client
     }
 
     fn make_room(&self) -> Result<(), SendError> {
         let forgotten = self.id_map.borrow_mut().make_room().map_err(|()| SendError::Busy)?;
         if let Some(exchange) = forgotten.filter(|_| self.kind == ConnectionKind::Shared) {
-            let (lane, asker) = (exchange.lane, Side::Client);
-            // A session has one lane for all its requests, so dismissing the lane would forget them
-            // all.
-            self.session.feed_and_commit(RelayEvent::Dismissed {
-                lane,
-                asker,
-                ids: None,
-                reason: None,
-            })?;
+            // A session has one lane for all its requests, so this would forget them all.
+            self.session.forget_requests((exchange.lane, Side::Client), None)?;
         }
         Ok(())
     }
@@ -309,8 +295,6 @@ impl ServerConnection {
     /// Records a message as not delivered.
     pub(super) fn mark_undelivered(&self, lane: Lane, from: Side, bytes: &[u8], reason: &str) {
         // If the tape has failed, the session ends anyway.
-        self.session
-            .feed_and_commit(RelayEvent::Marked { lane, from, bytes, reason, delivered: false })
-            .ok();
+        self.session.mark((lane, from), (bytes, false), reason).ok();
     }
 }

@@ -22,7 +22,7 @@ use crate::http::SessionStoppedError;
 use crate::http::shared_session::GateResult;
 use crate::port::ReceivedLine;
 use crate::recorded_session::Disposition;
-use crate::stdio::{LINGER, SERVER_ENDED, ShutdownTimeouts};
+use crate::stdio::{LINGER, SERVER_ENDED, ShutdownTimeouts, answered_id};
 use tapegate_core::json::JsonEdits;
 
 /// How long a session's only reader may stall before its connection is dropped.
@@ -56,7 +56,7 @@ pub(super) async fn run(
     connection.close(&reason, error_type);
     loop {
         tokio::select! {
-            () = server.shutdown(grace, patience) => {
+            _ = server.server.shutdown(grace, patience.after_term) => {
                 if error_type.is_some() {
                     server.report_end(unanswered).await;
                 }
@@ -84,21 +84,25 @@ async fn read(
                 None => std::future::pending().await,
             }
         };
-        // Reads once the server has consumed most of its input.
+        // Reads once the server has consumed most of its input, or can do so only when it is read.
         let fill = async {
-            connection.wait_for_write_capacity().await;
+            tokio::select! {
+                biased;
+                () = connection.wait_for_write_capacity() => {}
+                () = output.full() => {}
+            }
             output.fill().await
         };
         let is_more = tokio::select! {
             is_more = fill => is_more,
-            () = server.exited(), if deadline.is_none() => {
+            () = server.server.exited(), if deadline.is_none() => {
                 deadline = Some(Instant::now() + LINGER);
                 continue;
             }
             () = linger => false,
         };
         // No output may reach a client before the reaper runs (invariant 8).
-        server.wait_for_reaper();
+        server.server.wait_for_reaper();
         while let Some(next) = output.next(!is_more) {
             connection.process(next).await?;
         }
@@ -212,7 +216,7 @@ impl ServerConnection {
                 // If some were taken out, the rest can no longer be matched to its recipients.
                 Some(parts).filter(|parts| parts.len() == places.len())
             }
-            Disposition::Refuse(()) | Disposition::Hold(_) => None,
+            Disposition::Refuse(()) | Disposition::Hold(_) | Disposition::Consume => None,
         };
         let Some(parts) = parts else {
             let to_client = self.send_server_part(outgoing);
@@ -230,11 +234,8 @@ impl ServerConnection {
 
     /// Records a line that is not JSON and so cannot be delivered over HTTP.
     fn mark_undeliverable(&self, bytes: &[u8], fault: &str) -> Result<(), SessionStoppedError> {
-        let (lane, from, delivered) = (self.lane, Side::Server, false);
-        let reason = &format!("{fault}; only JSON can be sent over HTTP");
-        let marked = RelayEvent::Marked { lane, from, bytes, reason, delivered };
-        self.session.feed_and_commit(marked)?;
-        Ok(())
+        let reason = format!("{fault}; only JSON can be sent over HTTP");
+        self.session.mark((self.lane, Side::Server), (bytes, false), &reason)
     }
 
     /// Sends the replacements for a message that the gate has refused, or that could not be
@@ -277,7 +278,7 @@ impl ServerConnection {
         message: PermittedMessage<'static>,
         route: MessageRoute,
     ) {
-        // Every exchange has its final answer by now. What is read during the shutdown is only
+        // Every exchange has its final answer by now, so output during the shutdown is only
         // recorded.
         if self.is_ended() {
             return;
@@ -410,16 +411,10 @@ impl ServerConnection {
             lane = of;
             message.envelope.id = Some(theirs);
         }
-        let (from, bytes_max) = (Side::Server, self.session.message_bytes_max());
-        let refused = RelayEvent::TooLarge { lane, from, message, bytes_max };
-        for answer in self.send_server_part(self.session.feed_and_commit(refused)?) {
-            self.send_final_answer(lane, answer.into_owned());
+        let refused = self.session.refuse_oversize(lane, Side::Server, message)?;
+        for answer in self.send_server_part(refused) {
+            self.send_final_answer(lane, answer);
         }
         Ok(())
     }
-}
-
-/// The id of the request that a message answers.
-fn answered_id<'a>(envelope: &Envelope<'a>) -> Option<&'a [u8]> {
-    envelope.id.filter(|_| matches!(envelope.kind(), MessageKind::Response | MessageKind::Error))
 }

@@ -1,18 +1,17 @@
 //! The server end of a bridge: a process on pipes, or a session of an actor in this process.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use tapegate_core::relay::LineBuffer;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::server_connection::ConnectionKind;
-use crate::actor_host::{ActorHost, ActorOutput, ActorSessionHandle, MessageGroup, OutputReceiver};
+use crate::actor_host::{ActorHost, ActorOutput, MessageGroup, OutputReceiver};
 use crate::child::{ServerLaunch, ServerProcess, SpawnError};
 use crate::port::{LineReader, ReceivedLine, StreamPort};
-use crate::stdio::{
-    EXIT_STATUS_WAIT, EndCause, SessionOutcome, ShutdownTimeouts, server_end_message,
-};
+use crate::server_end::ServerEnd;
+use crate::stdio::{EXIT_STATUS_WAIT, EndCause, SessionOutcome, server_end_message};
 
 /// How many server processes may run at once.
 const PROCESSES_MAX: usize = 64;
@@ -34,10 +33,10 @@ pub enum ServerProvider {
 /// Called when a server has ended without being asked to.
 pub type OnServerEnd = Rc<dyn Fn(&SessionOutcome)>;
 
-/// A running server.
-pub(super) enum BridgeServer {
-    Process(Box<ServerProcess>, Option<OnServerEnd>),
-    Seat(ActorSessionHandle),
+/// A running server, and whom to tell if it ends on its own.
+pub(super) struct BridgeServer {
+    pub(super) server: ServerEnd,
+    on_end: Option<OnServerEnd>,
 }
 
 /// The output of a server.
@@ -68,12 +67,14 @@ impl ServerProvider {
                 let (child, pipes) = ServerProcess::launch(launch)?;
                 tokio::task::spawn_local(write_all(pipes.input, queue));
                 let reader = OutputReader::Pipe(LineReader::new(pipes.output, line_bytes_max));
-                (BridgeServer::Process(Box::new(child), on_end.clone()), reader)
+                let server = ServerEnd::Process(Box::new(child));
+                (BridgeServer { server, on_end: on_end.clone() }, reader)
             }
             Self::Stage(host) => {
                 let sharing = (kind == ConnectionKind::Shared, kind != ConnectionKind::Old);
                 let (session, output) = host.open_session(sharing, queue);
-                (BridgeServer::Seat(session), OutputReader::Channel(output, None))
+                let server = BridgeServer { server: ServerEnd::Actor(session), on_end: None };
+                (server, OutputReader::Channel(output, None))
             }
         })
     }
@@ -106,64 +107,44 @@ impl ServerProvider {
 impl BridgeServer {
     /// Whether it is an actor session, which knows about HTTP streams and connections.
     pub(super) fn is_in_process(&self) -> bool {
-        matches!(self, Self::Seat(_))
+        matches!(self.server, ServerEnd::Actor(_))
     }
 
     /// How many bytes of sent events are kept for its client.
     pub(super) fn history_bytes_max(&self) -> usize {
-        match self {
-            Self::Process(..) => PROCESS_HISTORY_BYTES_MAX,
-            Self::Seat(_) => SEAT_HISTORY_BYTES_MAX,
-        }
-    }
-
-    /// Ensures that the server dies with us, before any of its output is passed on.
-    pub(super) fn wait_for_reaper(&mut self) {
-        if let Self::Process(child, _) = self {
-            child.wait_for_reaper();
-        }
-    }
-
-    /// Waits until the server has exited, if that may happen before its output ends.
-    pub(super) async fn exited(&mut self) {
-        match self {
-            // An error means that the process cannot be waited for, and no more can be learned.
-            Self::Process(child, _) => drop(child.exited().await),
-            Self::Seat(_) => std::future::pending().await,
-        }
+        if self.is_in_process() { SEAT_HISTORY_BYTES_MAX } else { PROCESS_HISTORY_BYTES_MAX }
     }
 
     /// The reason given for requests left unanswered because the output has ended.
     pub(super) async fn end_reason(&mut self) -> String {
-        match self {
-            Self::Process(child, _) => {
-                // If the server exits right after closing its output, its status tells more.
-                drop(tokio::time::timeout(EXIT_STATUS_WAIT, child.exited()).await);
-                server_end_message(child.status())
-            }
-            Self::Seat(session) => session.end_reason(),
+        if let ServerEnd::Actor(session) = &self.server {
+            return session.end_reason();
         }
+        let until = Instant::now() + EXIT_STATUS_WAIT;
+        server_end_message(self.server.exit_status(until).await)
     }
 
     /// Reports a server that ended without being asked to, with its unanswered requests.
     pub(super) async fn report_end(&self, unanswered: usize) {
-        let Self::Process(child, Some(on_end)) = self else { return };
+        let (ServerEnd::Process(child), Some(on_end)) = (&self.server, &self.on_end) else {
+            return;
+        };
         let (cause, status) = (EndCause::Server, child.status());
         let stderr_tail = child.stderr_tail().await;
         on_end(&SessionOutcome { cause, status, unanswered, stderr_tail });
     }
-
-    /// Ends the server, which has `grace` to exit by itself. Its input must be closed.
-    pub(super) async fn shutdown(&mut self, grace: Duration, patience: ShutdownTimeouts) {
-        match self {
-            // An error means that the process cannot be waited for, and no more can be done.
-            Self::Process(child, _) => drop(child.shutdown(grace, patience.after_term).await),
-            Self::Seat(session) => session.shutdown(grace).await,
-        }
-    }
 }
 
 impl OutputReader {
+    /// Waits until the server can do nothing before some of its output is taken.
+    pub(super) async fn full(&self) {
+        match self {
+            // Its pipe may be full, but that does not show here.
+            Self::Pipe(_) => std::future::pending().await,
+            Self::Channel(output, _) => output.full().await,
+        }
+    }
+
     /// Waits for more output; false if it has ended.
     pub(super) async fn fill(&mut self) -> bool {
         match self {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tapegate_core::frame::Frame;
-use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage, RelayEvent};
-use tapegate_core::side::{Lane, Side};
+use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage};
+use tapegate_core::side::Lane;
 
 use super::id_map::IdMap;
 use super::server_connection::{ConnectionKind, ServerConnection};
@@ -53,14 +53,12 @@ impl ServerConnection {
         // On a shared server, every exchange has a lane of its own.
         let mut lanes: BTreeSet<Lane> = exchanges.iter().map(|exchange| exchange.lane).collect();
         lanes.insert(self.lane);
-        lanes.extend(self.held.borrow().values().map(|call| call.lane));
+        lanes.extend(self.session.held_lanes(self.lane.session));
         for lane in lanes {
-            let gone =
-                RelayEvent::Gone { lane: Some(lane), side: Side::Server, reason, error_type };
-            let answers = self.session.feed_and_commit(gone).unwrap_or_default();
-            answers.into_iter().filter(|answer| answer.to == Side::Client).for_each(|answer| {
-                self.send_final_answer(lane, answer.message.into_owned());
-            });
+            let answers = self.session.answer_for_server(lane, reason, error_type);
+            for answer in answers.unwrap_or_default() {
+                self.send_final_answer(lane, answer.into_owned());
+            }
         }
         // The rest was cancelled, or the tape has failed: these clients get an error all the same.
         for exchange in exchanges {

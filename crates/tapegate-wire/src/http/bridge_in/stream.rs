@@ -19,7 +19,6 @@ use tokio::sync::Notify;
 use super::super::OutboundBytes;
 use super::history::{EventHistory, EventId, SentEvent};
 use raw_stream::{LineStatus, StreamItem};
-pub(super) use stream_reader::KEEP_ALIVE;
 
 /// How many bytes may be queued on one stream before its sender waits.
 const QUEUE_BYTES_MAX: usize = 1024 * 1024;

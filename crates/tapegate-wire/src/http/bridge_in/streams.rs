@@ -45,7 +45,9 @@ impl ServerConnection {
             None => {}
         }
         exchange.gone.set(true);
-        self.withdraw_held(exchange);
+        // No one waits for the decision about a call that is held.
+        let hold = exchange.hold.take();
+        drop(hold);
         // Without a session, a closed stream cancels the request. The client of a session may
         // resume.
         if self.kind == ConnectionKind::Shared && !exchange.cancelled.replace(true) {

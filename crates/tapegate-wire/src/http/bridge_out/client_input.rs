@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tapegate_core::frame::{FrameBody, FrameError};
 use tapegate_core::gate::HoldId;
-use tapegate_core::lines::{LineSplitter, StreamLine};
 use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
@@ -15,7 +14,7 @@ use super::problem::ExchangeProblem;
 use super::{MESSAGE_COST_BYTES, OutboundBridge, UpstreamTransport};
 use crate::http::OutboundBytes;
 use crate::http::shared_session::{GateResult, HoldUpdate, SessionStoppedError};
-use crate::port::StreamPort;
+use crate::port::{LineReader, ReceivedLine, StreamPort};
 use crate::recorded_session::{Disposition, split_by_side};
 use crate::stdio::{CLIENT_LEFT_REASON, HANGUP_CHECK_INTERVAL};
 
@@ -31,7 +30,7 @@ const CANCEL_PATIENCE: Duration = Duration::from_millis(250);
 impl OutboundBridge {
     /// Reads the client's input to its end, then waits for outstanding answers.
     pub(super) async fn serve(self: &Rc<Self>, input: StreamPort) {
-        if self.read_all(&input).await.is_err() {
+        if self.read_all(input).await.is_err() {
             // The tape failed; the task that runs the session notices that and ends it.
             return std::future::pending().await;
         }
@@ -59,32 +58,27 @@ impl OutboundBridge {
         }
     }
 
-    async fn read_all(self: &Rc<Self>, input: &StreamPort) -> Result<(), SessionStoppedError> {
-        let mut lines = LineSplitter::new(self.shared_session.message_bytes_max());
-        loop {
-            self.set_blocked(true);
-            loop {
-                self.wait_for_hold_capacity(input).await?;
-                let Some(cut) = lines.next_line() else { break };
-                self.process_cut(&lines, cut).await?;
-            }
-            lines.release();
+    async fn read_all(self: &Rc<Self>, input: StreamPort) -> Result<(), SessionStoppedError> {
+        let mut input = LineReader::new(input, self.shared_session.message_bytes_max());
+        let mut is_over = false;
+        while !is_over {
             self.set_blocked(false);
-            match input.read(lines.read_buffer()).await {
-                Ok(count) if count > 0 => lines.filled(count),
-                // A hung-up terminal or socket reads as an error; treat it as end of input.
-                Ok(_) | Err(_) => break,
+            is_over = !input.read().await;
+            self.set_blocked(!is_over);
+            loop {
+                if !is_over {
+                    self.wait_for_hold_capacity(&input).await?;
+                }
+                let Some(line) = input.next_line(is_over) else { break };
+                self.process_line(line).await?;
             }
         }
-        match lines.take_rest() {
-            Some(cut) => self.process_cut(&lines, cut).await,
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Waits until another call may be held. The client is not read from meanwhile, so check
     /// whether it has left; otherwise its calls would stay held, and might run for no one.
-    async fn wait_for_hold_capacity(&self, input: &StreamPort) -> Result<(), SessionStoppedError> {
+    async fn wait_for_hold_capacity(&self, input: &LineReader) -> Result<(), SessionStoppedError> {
         loop {
             tokio::select! {
                 biased;
@@ -119,16 +113,14 @@ impl OutboundBridge {
         Ok(())
     }
 
-    async fn process_cut(
+    async fn process_line(
         self: &Rc<Self>,
-        lines: &LineSplitter,
-        cut: StreamLine,
+        line: ReceivedLine<'_>,
     ) -> Result<(), SessionStoppedError> {
         let (lane, from) = (self.lane, Side::Client);
-        let (bytes, terminated) = match cut {
-            StreamLine::Line(range) => (lines.bytes(range), true),
-            StreamLine::Unterminated(range) => (lines.bytes(range), false),
-            StreamLine::Oversize(message) => return self.refuse(None, from, message).await,
+        let (bytes, terminated) = match line {
+            ReceivedLine::Line(bytes, terminated) => (bytes, terminated),
+            ReceivedLine::Oversize(message) => return self.refuse(None, from, message).await,
         };
         let frame = &self.shared_session.read(bytes);
         let event = RelayEvent::Received { lane, from, frame, terminated };
@@ -154,9 +146,9 @@ impl OutboundBridge {
     /// Waits for the decision about a held call; then sends the call or answers the client.
     fn await_hold(self: &Rc<Self>, hold_id: HoldId) {
         let bridge = Rc::downgrade(self);
-        self.shared_session.listen(hold_id, move |word| {
+        self.shared_session.listen(self.lane, hold_id, move |update| {
             let Some(bridge) = bridge.upgrade() else { return };
-            match word {
+            match update {
                 HoldUpdate::Tell(message) => return bridge.client_writer.enqueue(message),
                 HoldUpdate::Answer(message) => bridge.client_writer.enqueue(message),
                 HoldUpdate::Send(message) => bridge.send_own_to_server(message),
@@ -250,11 +242,9 @@ impl OutboundBridge {
 
     /// Forgets a request whose answer is no longer wanted.
     fn forget_request(&self, id: &[u8]) {
-        let (lane, asker, ids) = (self.lane, Side::Client, Some(&[id.to_vec()][..]));
+        let ids = [id.to_vec()];
         // If the tape has failed, the session is ending.
-        self.shared_session
-            .feed_and_commit(RelayEvent::Dismissed { lane, asker, ids, reason: None })
-            .ok();
+        self.shared_session.forget_requests((self.lane, Side::Client), Some(&ids)).ok();
         self.progress.notify_one();
     }
 }

@@ -227,7 +227,7 @@ impl OutboundBridge {
             .is_some_and(|msg| msg.kind() != MessageKind::Other)
         {
             let reason = "it came in reply to a message that expects no answer";
-            self.shared_session.mark_from_server(self.lane, (&text, false), reason)?;
+            self.shared_session.mark((self.lane, Side::Server), (&text, false), reason)?;
         }
         Ok(())
     }

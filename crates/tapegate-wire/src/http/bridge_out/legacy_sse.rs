@@ -6,8 +6,6 @@ use std::time::Duration;
 use http::Method;
 use http::uri::PathAndQuery;
 use http_body_util::BodyExt;
-use tapegate_core::relay::RelayEvent;
-use tapegate_core::side::Side;
 
 use super::super::OutboundBytes;
 use super::super::upstream::{EventBody, EventRead};
@@ -15,7 +13,6 @@ use super::event_reader::{OpenedStream, StreamPosition};
 use super::pending_calls::{BridgeCall, CallStep};
 use super::problem::ExchangeProblem;
 use super::{OutboundBridge, UpstreamTransport};
-use crate::recorded_session::split_by_side;
 
 /// How long a server may take to name its endpoint.
 const ENDPOINT_PATIENCE: Duration = Duration::from_secs(5);
@@ -90,14 +87,8 @@ impl OutboundBridge {
         let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
         let reason = format!("the MCP server closed its stream before it answered{reason}");
         let turn = self.client_writer.acquire().await;
-        let event = RelayEvent::Gone {
-            lane: Some(self.lane),
-            side: Side::Server,
-            reason: &reason,
-            error_type: None,
-        };
-        if let Ok(outgoing) = self.shared_session.feed_and_commit(event) {
-            self.send_own_to_client(&turn, None, split_by_side(outgoing).0);
+        if let Ok(answers) = self.shared_session.answer_for_server(self.lane, &reason, None) {
+            self.send_own_to_client(&turn, None, answers);
         }
         self.calls.clear();
         self.notify("the MCP server closed its stream");

@@ -6,11 +6,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use tapegate_core::frame::{self, Frame, FrameBody, MessageKind, same_id};
+use tapegate_core::frame::{Frame, same_id};
 use tapegate_core::pending::IdKey;
 use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
 
+use super::super::pending_message::PendingMessage;
 use super::upstream_session::MessageHead;
 
 /// How long a reply is still read after its answer has arrived or was cancelled.
@@ -72,13 +73,7 @@ pub(super) struct BridgeCalls {
 impl BridgeCall {
     /// The call that a message makes.
     pub(super) fn of(message: &Frame<'_>) -> Rc<Self> {
-        let elements = match message.body() {
-            FrameBody::Batch => frame::elements(message.bytes()),
-            _ => vec![message.clone()],
-        };
-        let requests = elements.iter().filter_map(Frame::envelope);
-        let requests = requests.filter(|msg| msg.kind() == MessageKind::Request);
-        let waiting: Vec<Vec<u8>> = requests.filter_map(|msg| msg.id.map(<[u8]>::to_vec)).collect();
+        let waiting = PendingMessage::of(message).ids;
         Rc::new(Self {
             kind: call_kind(message),
             head: MessageHead::of(message),

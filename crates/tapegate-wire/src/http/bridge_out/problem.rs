@@ -7,7 +7,7 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http::response::Parts;
 use hyper::body::Incoming;
-use tapegate_core::frame::Frame;
+use tapegate_core::frame::{Frame, error_object, own_data};
 use tapegate_core::json;
 use tapegate_core::relay::CODE_GONE;
 
@@ -122,14 +122,10 @@ impl ExchangeProblem {
         if let Some(error) = message.as_ref().and_then(|frame| frame.envelope()?.error) {
             return json::compact(error).into_owned();
         }
-        let mut text = format!("{{\"code\":{CODE_GONE},\"message\":").into_bytes();
-        json::write_str(&mut text, &self.reason_text());
-        let status = self
-            .status
-            .map(|status| format!(",\"status\":{}", status.as_u16()))
-            .unwrap_or_default();
-        text.extend_from_slice(format!(",\"data\":{{\"by\":\"tapegate\"{status}}}}}").as_bytes());
-        text
+        let status = self.status.map(|status| status.as_u16().to_string());
+        let members: Vec<(&str, &[u8])> =
+            status.iter().map(|status| ("status", status.as_bytes())).collect();
+        error_object(CODE_GONE, &self.reason_text(), Some(own_data(&members).as_bytes()))
     }
 }
 

@@ -3,17 +3,14 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use tapegate_core::relay::{CODE_GONE, OwnMessage, RelayEvent};
-use tapegate_core::side::Side;
+use tapegate_core::relay::{CODE_GONE, OwnMessage};
 
 use super::super::OutboundBytes;
 use super::problem::ExchangeProblem;
 use super::{OutboundBridge, Reachability};
 use crate::signals::Signals;
-use crate::stdio::{EndCause, HANGUP_CHECK_INTERVAL, ShutdownTimeouts};
+use crate::stdio::{EndCause, FINAL_WRITE_TIMEOUT, HANGUP_CHECK_INTERVAL, ShutdownTimeouts};
 
-/// How long to wait at the end for a client that does not read.
-const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the server may take to acknowledge the end of the session.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -73,25 +70,15 @@ impl OutboundBridge {
         // First, so that no task writes to the client after its final errors.
         self.tasks.borrow_mut().abort_all();
         let reason = cause.client_message();
-        let event = RelayEvent::Gone {
-            lane: Some(self.lane),
-            side: Side::Server,
-            reason: &reason,
-            error_type: None,
-        };
-        {
-            let mut recording = self.shared_session.recorded_session();
-            let at = recording.now();
-            recording.feed(at, event, &mut |outgoing| {
-                // Removes the calls that are answered here, so that only lost answers remain for
-                // the loop below.
-                self.learn_from_frame(None, &outgoing.message.frame());
-                self.client_writer.enqueue(outgoing.message);
-            });
-            // Even if the tape is what failed, the client gets its errors.
-            drop(recording.commit());
-            recording.end_session(cause);
+        let recorded = || self.shared_session.recorded_session();
+        let answers = recorded().answer_for_server(self.lane, &reason, None);
+        for message in answers {
+            // Removes the calls that are answered here, so that only lost answers remain for the
+            // loop below.
+            self.learn_from_frame(None, &message.frame());
+            self.client_writer.enqueue(message);
         }
+        recorded().end_session(cause);
         if let EndCause::Tape(_) = cause {
             // The rest was answered, but the answers were not recorded and so may not be sent.
             for id in self.calls.unanswered() {

@@ -104,8 +104,8 @@ fn revision<'a>(envelope: &Envelope<'a>) -> Option<Cow<'a, str>> {
 }
 
 /// The revision negotiated by the result of `initialize`.
-pub(super) fn negotiated(answer: &Frame<'_>) -> Option<HeaderValue> {
-    let version = json::string(json::member(answer.envelope()?.result?, "protocolVersion")?)?;
+pub(super) fn negotiated(result: &[u8]) -> Option<HeaderValue> {
+    let version = json::string(json::member(result, "protocolVersion")?)?;
     HeaderValue::from_str(&version).ok()
 }
 

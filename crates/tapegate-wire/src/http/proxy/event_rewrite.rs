@@ -98,7 +98,7 @@ impl ProxyExchange {
                 return Ok(OutboundBytes::event_with_message(piece, &message, terminated));
             }
             (Disposition::Forward(message), _) => to_client.insert(0, message),
-            (Disposition::Refuse(()) | Disposition::Hold(_), _) => {
+            (Disposition::Refuse(()) | Disposition::Hold(_) | Disposition::Consume, _) => {
                 // The event may have been the answer that the client waits for.
                 self.has_dropped |= to_client.is_empty();
             }

@@ -1,43 +1,16 @@
 //! The lane of an exchange, and its cleanup.
 
 use http::Response;
-use tapegate_core::frame::{self, Frame, FrameBody, MessageKind, find_envelope};
+use tapegate_core::frame::{self, Frame, FrameBody};
 use tapegate_core::lines::OversizeMessage;
 use tapegate_core::relay::{CODE_TOO_LARGE, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 
-use super::super::headers;
+use super::super::headers::{self, EarlyReply};
 use super::super::shared_session::SessionStoppedError;
 use super::super::{OutboundBytes, ReplyBody};
 use super::{ExchangeScope, ProxyExchange, is_message};
 use crate::recorded_session::OutgoingMessage;
-
-/// What an exchange keeps of the client's message until it has its reply.
-#[derive(Debug, Clone, Default)]
-pub(super) struct PendingMessage {
-    /// The raw ids of the requests in it.
-    pub(super) ids: Vec<Vec<u8>>,
-    /// Whether it contains a request.
-    pub(super) has_request: bool,
-    /// Whether it asks for the server's tools.
-    pub(super) lists_tools: bool,
-}
-
-impl PendingMessage {
-    pub(super) fn of(frame: &Frame<'_>) -> Self {
-        let mut message = Self::default();
-        find_envelope(frame, |envelope| {
-            if envelope.kind() == MessageKind::Request {
-                // Not those of answers: an own request may be pending under the same id.
-                message.ids.extend(envelope.id.map(<[u8]>::to_vec));
-                message.has_request = true;
-            }
-            message.lists_tools |= envelope.is_method("tools/list");
-            None::<()>
-        });
-        message
-    }
-}
 
 impl ProxyExchange {
     /// The lane of a message that is about to be recorded, which may open a session.
@@ -84,22 +57,15 @@ impl ProxyExchange {
 
     /// Refuses an oversized body. If it was an answer, returns an error to send to the server
     /// instead, which would otherwise wait indefinitely.
-    pub(super) fn refuse(
-        &mut self,
-        message: OversizeMessage,
-    ) -> Result<OutboundBytes, Box<Response<ReplyBody>>> {
+    pub(super) fn refuse(&mut self, message: OversizeMessage) -> Result<OutboundBytes, EarlyReply> {
         let (bytes_max, bytes_total) =
             (self.proxy.shared_session.message_bytes_max(), message.bytes_total);
         let lane = self.lane();
         // The relay gives at most one answer to an oversize message.
-        let refused = self.proxy.shared_session.refuse_oversize(lane, Side::Client, message);
-        let answer = match refused {
-            Ok(outgoing) => outgoing.into_iter().next(),
-            Err(stopped) => return Err(Box::new(headers::stopped(stopped))),
-        };
+        let outgoing = self.proxy.shared_session.refuse_oversize(lane, Side::Client, message)?;
         let refused = |reply| Err(Box::new(headers::last(reply)));
         let text = || format!("a message of {bytes_total} bytes is over the limit of {bytes_max}");
-        match answer {
+        match outgoing.into_iter().next() {
             Some(OutgoingMessage { to: Side::Server, message, .. }) => {
                 Ok(OutboundBytes::message(message))
             }
@@ -115,7 +81,7 @@ impl ProxyExchange {
                 Some(message) => headers::json(502, message),
                 None => headers::refusal(502, reason),
             },
-            Err(stopped) => headers::stopped(stopped),
+            Err(stopped) => *EarlyReply::from(stopped),
         }
     }
 
@@ -150,20 +116,5 @@ impl Drop for ProxyExchange {
         {
             self.proxy.forget_lane(lane);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_of_the_client_is_none_of_its_requests() {
-        let ids = |text: &str| PendingMessage::of(&Frame::read(text.as_bytes())).ids;
-        assert_eq!(ids(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#), [b"1"]);
-        assert_eq!(ids(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), [b""; 0]);
-        let both =
-            r#"[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"1","method":"ping"}]"#;
-        assert_eq!(ids(both), [b"\"1\""]);
     }
 }

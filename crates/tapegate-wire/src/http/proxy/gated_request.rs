@@ -11,27 +11,24 @@ use tapegate_core::relay::PermittedMessage;
 use tapegate_core::side::Side;
 
 use super::super::body::CollectedBody;
+use super::super::headers::EarlyReply;
 use super::super::outbound::ReadBody;
+use super::super::pending_message::PendingMessage;
 use super::super::request_check::{self, RequestHead, RequestRejection, RequestRoute};
 use super::super::request_headers::RequestHeaders;
 use super::super::shared_session::GateResult;
 use super::super::{OutboundBytes, ReplyBody, headers};
-use super::exchange::PendingMessage;
 use super::{PlainBody, ProxyExchange};
 use crate::recorded_session::{Disposition, OutgoingMessage};
 
 /// What happens to a request: forwarded with a body, answered by us, or held.
-type RequestDisposition = Disposition<OutboundBytes, Box<Response<ReplyBody>>>;
+type RequestDisposition = Disposition<OutboundBytes, Response<ReplyBody>>;
 
 impl ProxyExchange {
     /// Refuses a request that the server may parse differently from the gate.
-    pub(super) fn check(
-        &mut self,
-        parts: &Parts,
-        body: &CollectedBody,
-    ) -> Option<Response<ReplyBody>> {
+    pub(super) fn check(&self, parts: &Parts, body: &CollectedBody) -> Result<(), EarlyReply> {
         if !self.proxy.shared_session.is_governed() {
-            return None;
+            return Ok(());
         }
         let (bytes, has_body) = match body {
             CollectedBody::Whole(bytes) => (bytes.clone(), !bytes.is_empty()),
@@ -45,7 +42,7 @@ impl ProxyExchange {
         let checked = request_check::check_head(&head)
             .and_then(|()| self.check_settings(parts))
             .and_then(|()| check_body(&head, &bytes, bytes_max));
-        self.reject(&checked.err()?, &Frame::read(&bytes))
+        checked.or_else(|rejection| self.reject(&rejection, &Frame::read(&bytes)))
     }
 
     /// Refuses parameters that some servers would let override the server's URL or `--header`.
@@ -64,18 +61,13 @@ impl ProxyExchange {
     }
 
     /// Records why a request should be refused, and refuses it unless the gate only observes.
-    fn reject(
-        &mut self,
-        rejection: &RequestRejection,
-        frame: &Frame<'_>,
-    ) -> Option<Response<ReplyBody>> {
+    fn reject(&self, rejection: &RequestRejection, frame: &Frame<'_>) -> Result<(), EarlyReply> {
         let session = &self.proxy.shared_session;
         // The lane is not stored in the exchange: an observed request may still open a session.
         let lane = self.lane.unwrap_or_else(|| session.open_exchange());
-        match session.check_ambiguous(lane, Side::Client, frame.bytes(), &rejection.reason) {
-            Ok(true) => Some(headers::rejection_replies(rejection, frame)),
-            Ok(false) => None,
-            Err(stopped) => Some(headers::stopped(stopped)),
+        match session.check_ambiguous(lane, Side::Client, frame.bytes(), &rejection.reason)? {
+            true => Err(Box::new(headers::rejection_replies(rejection, frame))),
+            false => Ok(()),
         }
     }
 
@@ -84,7 +76,7 @@ impl ProxyExchange {
         &mut self,
         parts: &mut Parts,
         body: Bytes,
-    ) -> RequestDisposition {
+    ) -> Result<RequestDisposition, EarlyReply> {
         let governed = self.proxy.shared_session.is_governed();
         let read = ReadBody::new(&parts.headers, &body);
         let text = read.text();
@@ -94,24 +86,19 @@ impl ProxyExchange {
             false => parts.method == Method::POST && self.carries_messages(&frame),
         };
         if !carries {
-            return Disposition::Forward(OutboundBytes::plain(PlainBody::new(body)));
+            return Ok(Disposition::Forward(OutboundBytes::plain(PlainBody::new(body))));
         }
         let lane = self.lane_for(&frame);
         if governed {
-            if let Some(refused) = self.refuse_if_headers_disagree(parts, &frame) {
-                return Disposition::Refuse(Box::new(refused));
-            }
+            self.check_mirrors(parts, &frame)?;
             // Before the message is judged: a call that cannot be held would be refused.
             self.proxy.shared_session.wait_for_hold_capacity_in(lane, &frame).await;
         }
         // Kept from here on, so that a broken exchange can answer the requests in it.
         self.client_message = Some(PendingMessage::of(&frame));
-        let judged = self.proxy.shared_session.receive(lane, Side::Client, &frame);
-        let GateResult { disposition, outgoing } = match judged {
-            Ok(judged) => judged,
-            Err(stopped) => return Disposition::Refuse(Box::new(headers::stopped(stopped))),
-        };
-        match disposition {
+        let GateResult { disposition, outgoing } =
+            self.proxy.shared_session.receive(lane, Side::Client, &frame)?;
+        Ok(match disposition {
             Disposition::Forward(message) if message.is_replaced() => {
                 // The new body is not compressed.
                 parts.headers.remove(CONTENT_ENCODING);
@@ -129,7 +116,12 @@ impl ProxyExchange {
                 Disposition::Forward(OutboundBytes::unchanged(message, &read))
             }
             Disposition::Refuse(()) => {
-                Disposition::Refuse(Box::new(self.refusal_reply(parts, &frame, outgoing)))
+                Disposition::Refuse(self.refusal_reply(parts, &frame, outgoing))
+            }
+            Disposition::Consume => {
+                self.client_message = None;
+                self.send_server_part(outgoing);
+                Disposition::Consume
             }
             Disposition::Hold(hold_id) => {
                 // A held call is sent as the text that the gate has read.
@@ -137,21 +129,18 @@ impl ProxyExchange {
                 self.send_server_part(outgoing);
                 Disposition::Hold(hold_id)
             }
-        }
+        })
     }
 
     /// Refuses a message whose headers contradict it: readers may rely on either.
-    fn refuse_if_headers_disagree(
-        &mut self,
-        parts: &Parts,
-        frame: &Frame<'_>,
-    ) -> Option<Response<ReplyBody>> {
+    fn check_mirrors(&self, parts: &Parts, frame: &Frame<'_>) -> Result<(), EarlyReply> {
         let terms = RequestHeaders::read(&parts.headers);
         let check = |envelope: &Envelope<'_>| {
             let params = self.proxy.params.borrow();
             terms.check_mirrors(envelope).or_else(|| terms.check_contradictions(envelope, &params))
         };
-        self.reject(&frame::find_envelope(frame, check)?, frame)
+        let rejection = frame::find_envelope(frame, check);
+        rejection.map_or(Ok(()), |rejection| self.reject(&rejection, frame))
     }
 
     /// Replies to a request that is not forwarded.
@@ -252,8 +241,7 @@ pub(super) fn names_any(object: &[u8], names: &[&str]) -> bool {
     if !matches!(cursor.kind(), Ok(JsonKind::Object)) || cursor.open().is_err() {
         return false;
     }
-    let mut first = true;
-    while let Ok(Some(key)) = cursor.key(&mut first) {
+    while let Ok(Some(key)) = cursor.next_key() {
         if frame::lenient_key_match(key, names).is_some() {
             return true;
         }

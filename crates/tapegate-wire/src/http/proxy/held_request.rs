@@ -11,59 +11,34 @@ use std::time::Duration;
 use http::request::Parts;
 use http::{Response, StatusCode};
 use tapegate_core::gate::HoldId;
-use tapegate_core::relay::{CODE_GONE, OwnMessage};
+use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::super::body::{BrokenBody, PieceStream};
+use super::super::body::{BrokenBody, KEEP_ALIVE, PieceStream};
+use super::super::pending_message::PendingMessage;
 use super::super::request_headers::RequestHeaders;
-use super::super::shared_session::{HoldUpdate, HoldWaiter};
+use super::super::shared_session::{HoldUpdate, HoldUpdates};
 use super::super::{OutboundBytes, ReplyBody, headers};
 use super::ProxyExchange;
-use super::exchange::PendingMessage;
 
 /// How long a decision may take before a client that accepts events gets a stream.
 const PROMPT: Duration = Duration::from_millis(500);
-/// How often an idle stream sends a keep-alive comment.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How many pieces may be queued for a client that does not read.
 const PIECES_MAX: usize = 8;
 
-/// Receives the updates about a held call. Dropping it cancels the call.
-struct HoldSubscription {
-    updates: mpsc::UnboundedReceiver<HoldUpdate>,
-    _waiting: HoldWaiter,
-}
-
-impl HoldSubscription {
-    /// The next update. After the last one, the hold is always over.
-    async fn next(&mut self) -> HoldUpdate {
-        self.updates.recv().await.unwrap_or(HoldUpdate::Over)
-    }
-
-    /// Waits for the final update, skipping progress.
-    async fn last(&mut self) -> HoldUpdate {
-        loop {
-            match self.next().await {
-                HoldUpdate::Tell(_) => {}
-                word => return word,
-            }
-        }
-    }
-}
-
 /// A held request, with the exchange in which it will continue.
 struct HeldExchange {
-    hold: HoldSubscription,
+    updates: HoldUpdates,
     going_on: Option<(ProxyExchange, Parts)>,
 }
 
 impl HeldExchange {
     /// Acts on the decision. A released call is sent by a task of its own from the start.
-    async fn settle(&mut self, word: HoldUpdate) -> Option<Response<ReplyBody>> {
+    async fn settle(&mut self, update: HoldUpdate) -> Option<Response<ReplyBody>> {
         // Taken, so that `drop` does not send the call a second time.
         let (exchange, parts) = self.going_on.take()?;
-        Some(exchange.apply_hold_outcome(parts, word).await)
+        Some(exchange.apply_hold_outcome(parts, update).await)
     }
 }
 
@@ -71,12 +46,11 @@ impl Drop for HeldExchange {
     fn drop(&mut self) {
         // A client that disconnects just as the decision arrives has not cancelled the call: the
         // call was released, and is recorded as sent.
-        // Closed first: no update may arrive after the last one that is read here.
-        self.hold.updates.close();
-        while let Ok(word) = self.hold.updates.try_recv() {
-            if let (HoldUpdate::Send(_), Some((exchange, parts))) = (&word, self.going_on.take()) {
-                tokio::task::spawn_local(exchange.apply_hold_outcome(parts, word));
-            }
+        if let Some(message) = self.updates.close()
+            && let Some((exchange, parts)) = self.going_on.take()
+        {
+            let update = HoldUpdate::Send(message);
+            tokio::task::spawn_local(exchange.apply_hold_outcome(parts, update));
         }
     }
 }
@@ -104,36 +78,31 @@ impl PieceStream for LateStream {
 
 impl ProxyExchange {
     /// Waits for the decision about a request, and returns the resulting reply.
-    pub(super) async fn hold(self, parts: Parts, hold_id: HoldId) -> Response<ReplyBody> {
-        let (sender, updates) = mpsc::unbounded_channel();
-        let waiting = self.proxy.shared_session.wait(hold_id, move |word| drop(sender.send(word)));
-        let held = HoldSubscription { updates, _waiting: waiting };
+    pub(super) async fn hold(mut self, parts: Parts, hold_id: HoldId) -> Response<ReplyBody> {
+        let lane = self.lane();
+        let updates = self.proxy.shared_session.hold_updates(lane, hold_id);
         // The transport answers a POST at once, whatever becomes of the message.
         if self.older {
-            tokio::task::spawn_local(self.hold_in_background(parts, held));
+            tokio::task::spawn_local(self.hold_in_background(parts, updates));
             return headers::accepted();
         }
         let streams = RequestHeaders::read(&parts.headers).streams;
-        let mut hold = HeldExchange { hold: held, going_on: Some((self, parts)) };
-        let word = match streams {
-            false => hold.hold.last().await,
+        let mut hold = HeldExchange { updates, going_on: Some((self, parts)) };
+        let update = match streams {
+            false => hold.updates.last().await,
             // A quick decision is sent as an ordinary reply, with a status of its own.
-            true => match tokio::time::timeout(PROMPT, hold.hold.last()).await {
-                Ok(word) => word,
-                Err(_) => {
-                    let (sender, pieces) = mpsc::channel(PIECES_MAX);
-                    let task =
-                        tokio::task::spawn_local(hold_with_keepalive(hold, sender)).abort_handle();
-                    return headers::events(ReplyBody::stream(LateStream { pieces, task }));
-                }
+            true => match tokio::time::timeout(PROMPT, hold.updates.next()).await {
+                Ok(HoldUpdate::Tell(message)) => return stream_hold(hold, Some(message)),
+                Ok(update) => update,
+                Err(_) => return stream_hold(hold, None),
             },
         };
-        hold.settle(word).await.unwrap_or_else(headers::accepted)
+        hold.settle(update).await.unwrap_or_else(headers::accepted)
     }
 
     /// Acts on the decision.
-    async fn apply_hold_outcome(mut self, parts: Parts, word: HoldUpdate) -> Response<ReplyBody> {
-        match word {
+    async fn apply_hold_outcome(mut self, parts: Parts, update: HoldUpdate) -> Response<ReplyBody> {
+        match update {
             HoldUpdate::Send(message) => {
                 // The gate may have rewritten the call while it was held.
                 self.client_message = Some(PendingMessage::of(&message.frame()));
@@ -152,17 +121,17 @@ impl ProxyExchange {
     }
 
     /// Waits after the POST has been accepted; the result is sent on the client's stream.
-    async fn hold_in_background(mut self, parts: Parts, mut hold: HoldSubscription) {
-        let word = loop {
-            match hold.next().await {
+    async fn hold_in_background(mut self, parts: Parts, mut updates: HoldUpdates) {
+        let update = loop {
+            match updates.next().await {
                 HoldUpdate::Tell(message) => {
                     self.send_on_legacy_stream(OutboundBytes::event(&message, None));
                 }
-                word => break word,
+                update => break update,
             }
         };
         let (proxy, lane) = (Rc::clone(&self.proxy), self.lane());
-        let response = self.apply_hold_outcome(parts, word).await;
+        let response = self.apply_hold_outcome(parts, update).await;
         if !response.status().is_success() {
             // The client already has its reply, so the error is sent on its stream.
             let inbox = proxy.inboxes.borrow().get(&lane).cloned();
@@ -174,21 +143,38 @@ impl ProxyExchange {
     }
 }
 
+/// Opens a stream for a held request, which begins with `first`.
+fn stream_hold(
+    hold: HeldExchange,
+    first: Option<PermittedMessage<'static>>,
+) -> Response<ReplyBody> {
+    let (sender, pieces) = mpsc::channel(PIECES_MAX);
+    let task = tokio::task::spawn_local(hold_with_keepalive(hold, first, sender)).abort_handle();
+    headers::events(ReplyBody::stream(LateStream { pieces, task }))
+}
+
 /// Waits while the client reads a stream, and sends the result on it.
-async fn hold_with_keepalive(mut hold: HeldExchange, to: mpsc::Sender<OutboundBytes>) {
-    let word = loop {
-        match tokio::time::timeout(KEEP_ALIVE, hold.hold.next()).await {
+async fn hold_with_keepalive(
+    mut hold: HeldExchange,
+    first: Option<PermittedMessage<'static>>,
+    to: mpsc::Sender<OutboundBytes>,
+) {
+    if let Some(message) = first {
+        to.send(OutboundBytes::event(&message, None)).await.ok();
+    }
+    let update = loop {
+        match tokio::time::timeout(KEEP_ALIVE, hold.updates.next()).await {
             Ok(HoldUpdate::Tell(message)) => {
                 drop(to.send(OutboundBytes::event(&message, None)).await)
             }
-            Ok(word) => break word,
+            Ok(update) => break update,
             Err(_) => drop(to.send(OutboundBytes::comment("waiting for approval")).await),
         }
     };
     // Read before `settle`, which takes the exchange.
     let client_message =
         hold.going_on.as_ref().and_then(|(exchange, _)| exchange.client_message.clone());
-    let Some(response) = hold.settle(word).await else { return };
+    let Some(response) = hold.settle(update).await else { return };
     let (parts, mut body) = response.into_parts();
     if headers::is_type(&parts.headers, "text/event-stream") {
         while let Some(Ok(piece)) = body.next_piece().await {

@@ -2,13 +2,14 @@
 
 use http::header::LOCATION;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue};
 use tapegate_core::sse::SsePiece;
 use tokio::sync::mpsc;
 
+use super::super::OutboundBytes;
+use super::super::headers::EarlyReply;
 use super::super::request_check::RequestRoute;
 use super::super::shared_session::UnenforcedProof;
-use super::super::{OutboundBytes, ReplyBody};
 use super::{ExchangeScope, ProxyExchange};
 
 /// How many of our own messages may be queued for a client that does not read its stream.
@@ -17,18 +18,19 @@ const INBOX_MAX: usize = 1024;
 impl ProxyExchange {
     /// Refuses a redirect of messages or streams away from the server, and learns alternative
     /// endpoint paths at the server.
-    pub(super) fn check_redirect(&mut self, headers: &HeaderMap) -> Option<Response<ReplyBody>> {
+    pub(super) fn check_redirect(&mut self, headers: &HeaderMap) -> Result<(), EarlyReply> {
         if self.route != RequestRoute::Endpoint && self.client_message.is_none() {
             // A login may redirect anywhere.
-            return None;
+            return Ok(());
         }
         let targets: Vec<&HeaderValue> = headers.get_all(LOCATION).iter().collect();
         match targets[..] {
-            [] => None,
+            [] => Ok(()),
             [target] if self.is_local_redirect(target) => {
                 let path = target.to_str().ok().and_then(|target| self.path_at_server(target));
-                self.proxy.sessions.borrow_mut().remember_redirect(path?);
-                None
+                let mut sessions = self.proxy.sessions.borrow_mut();
+                path.into_iter().for_each(|path| sessions.remember_redirect(path));
+                Ok(())
             }
             // Clients differ in which of several targets they follow.
             _ => self.refuse_ambiguous_reply(b"", "the server redirects its client past the gate"),

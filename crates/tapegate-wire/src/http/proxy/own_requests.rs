@@ -10,8 +10,7 @@ use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Frame, MessageKind, same_id};
-use tapegate_core::json::write_str;
+use tapegate_core::frame::{Frame, MessageKind, error_object, same_id};
 use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 
@@ -22,6 +21,7 @@ use super::super::request_headers::{LAST_EVENT_ID, METHOD};
 use super::super::shared_session::{GateResult, SessionStoppedError};
 use super::super::upstream::{EventBody, EventRead};
 use super::{Proxy, ProxyExchange};
+use crate::stdio::answered_id;
 
 /// How long an answer may take. The call that waits for it times out earlier.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -85,9 +85,7 @@ impl OwnRequestSender {
     }
 
     fn report_failure(&self, id: &[u8], reason: &str) {
-        let mut error = b"{\"code\":-32000,\"message\":".to_vec();
-        write_str(&mut error, reason);
-        error.push(b'}');
+        let error = error_object(-32000, reason, None);
         let (lane, asker) = (self.lane, Side::Client);
         // If the tape has failed, the session ends anyway.
         self.proxy
@@ -163,7 +161,7 @@ impl OwnRequestSender {
             }
             // The client must not see replies to a request that it did not make.
             let reason = "it came in the reply to a request that tapegate made";
-            let marked = session.mark_from_server(self.lane, (&data, false), reason);
+            let marked = session.mark((self.lane, Side::Server), (&data, false), reason);
             marked.map_err(|stopped| stopped.to_string())?;
         }
     }
@@ -183,8 +181,5 @@ impl OwnRequestSender {
 
 /// Whether a message answers the request with this id.
 fn is_answer_to(frame: &Frame<'_>, id: &[u8]) -> bool {
-    let envelope = frame
-        .envelope()
-        .filter(|envelope| matches!(envelope.kind(), MessageKind::Response | MessageKind::Error));
-    envelope.and_then(|envelope| envelope.id).is_some_and(|of| same_id(of, id))
+    frame.envelope().and_then(answered_id).is_some_and(|of| same_id(of, id))
 }

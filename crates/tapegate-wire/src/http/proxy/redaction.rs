@@ -13,13 +13,14 @@ use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
 use tapegate_core::sse::SsePiece;
 
-use super::super::body::{CollectedBody, collect};
+use super::super::body::CollectedBody;
+use super::super::headers::EarlyReply;
 use super::super::request_check::RequestRoute;
 use super::super::request_headers::{LAST_EVENT_ID, SESSION};
 use super::super::shared_session::SessionStoppedError;
 use super::super::{OutboundBytes, ReplyBody, headers};
 use super::stream::PlainStream;
-use super::{PlainBody, Proxy, ProxyExchange, recording_ended};
+use super::{PlainBody, Proxy, ProxyExchange};
 
 /// How many original ids of redacted event ids are remembered.
 const IDS_MAX: usize = 1024;
@@ -141,51 +142,35 @@ impl ProxyExchange {
         mut self,
         mut parts: Parts,
         mut body: Incoming,
-    ) -> Response<ReplyBody> {
+    ) -> Result<Response<ReplyBody>, EarlyReply> {
         let session = &self.proxy.shared_session;
         if !session.masks() || self.is_login(parts.status) {
-            return Response::from_parts(parts, ReplyBody::stream(PlainStream::new(body, None)));
+            let stream = PlainStream::new(body, None);
+            return Ok(Response::from_parts(parts, ReplyBody::stream(stream)));
         }
         // Nothing may be changed, but the log says what would have been redacted.
         if session.transparent().is_some() {
             let watch = BodyWatch::new(self, parts.clone());
             let stream = PlainStream::new(body, Some(watch));
-            return Response::from_parts(parts, ReplyBody::stream(stream));
+            return Ok(Response::from_parts(parts, ReplyBody::stream(stream)));
         }
-        let collected = tokio::select! {
-            collected = collect(&mut body, session.message_bytes_max()) => collected,
-            reason = recording_ended(self.proxy.ending.subscribe()) => return self.unreachable_reply(&reason),
-        };
-        let body = match collected {
-            Ok(CollectedBody::Whole(body)) => body,
-            Ok(CollectedBody::TooLarge(_)) => {
-                // Passing the rest unread could reveal a secret.
-                return self.unreachable_reply("the server's reply is too large to be masked");
-            }
-            Err(error) => {
-                return self.unreachable_reply(&format!("the server's reply ended early: {error}"));
-            }
+        let CollectedBody::Whole(body) = self.collect_reply(&mut body).await? else {
+            // Passing the rest unread could reveal a secret.
+            return Ok(self.unreachable_reply("the server's reply is too large to be masked"));
         };
         let Ok(text) = headers::decompress_or_reject(&parts.headers, &body, usize::MAX) else {
             let reason = "the server's reply uses an unsupported compression";
-            return match self.refuse_ambiguous_reply(&body, reason) {
-                Some(refused) => refused,
-                None => self.unreachable_reply(reason),
-            };
+            self.refuse_ambiguous_reply(&body, reason)?;
+            return Ok(self.unreachable_reply(reason));
         };
-        let masked = match self.mask_body(&parts, &text) {
-            Ok(masked) => masked,
-            Err(stopped) => return headers::stopped(stopped),
-        };
+        let masked = self.mask_body(&parts, &text)?;
         let is_masked = masked.is_some();
         let plain = masked.unwrap_or_else(|| body.clone());
         if is_masked {
             headers::strip_body_headers(&mut parts.headers);
         }
-        Response::from_parts(
-            parts,
-            ReplyBody::from_whole(OutboundBytes::plain(PlainBody::new(plain))),
-        )
+        let body = OutboundBytes::plain(PlainBody::new(plain));
+        Ok(Response::from_parts(parts, ReplyBody::from_whole(body)))
     }
 
     /// The event with a redacted id, if necessary. The client may resume from the id it receives.

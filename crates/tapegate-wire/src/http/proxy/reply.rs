@@ -12,7 +12,7 @@ use tapegate_core::relay::PermittedMessage;
 use tapegate_core::side::Side;
 
 use super::super::body::{CollectedBody, collect};
-use super::super::headers;
+use super::super::headers::{self, EarlyReply};
 use super::super::outbound::ReadBody;
 use super::super::request_check::{ReplyKind, RequestRoute, read_reply};
 use super::super::request_headers::SESSION;
@@ -25,7 +25,10 @@ use crate::recorded_session::{Disposition, OutgoingMessage, split_by_side};
 
 impl ProxyExchange {
     /// Passes on the server's reply after recording it.
-    pub(super) async fn reply(mut self, response: Response<Incoming>) -> Response<ReplyBody> {
+    pub(super) async fn reply(
+        mut self,
+        response: Response<Incoming>,
+    ) -> Result<Response<ReplyBody>, EarlyReply> {
         let (mut parts, mut body) = response.into_parts();
         headers::strip_hop_by_hop(&mut parts.headers);
         self.note_session(&parts.headers, parts.status.is_success());
@@ -33,29 +36,22 @@ impl ProxyExchange {
         if self.proxy.shared_session.is_governed() {
             // It offers the client another server address, which would bypass the gate.
             parts.headers.remove(ALT_SVC);
-            if parts.status.is_redirection()
-                && let Some(refused) = self.check_redirect(&parts.headers)
-            {
-                return refused;
+            if parts.status.is_redirection() {
+                self.check_redirect(&parts.headers)?;
             }
         }
-        if let Err(stopped) = self.mask_head(&mut parts) {
-            return headers::stopped(stopped);
-        }
-        let kind = match self.classify_reply(&parts, &body) {
-            Ok(kind) => kind,
-            Err(refused) => return *refused,
-        };
+        self.mask_head(&mut parts)?;
+        let kind = self.classify_reply(&parts, &body)?;
         if kind == ReplyKind::Events {
             if parts.headers.contains_key(CONTENT_ENCODING) {
-                return self.unreachable_reply(
+                return Ok(self.unreachable_reply(
                     "the server compresses its events, though it was not asked to",
-                );
+                ));
             }
             // An event may be replaced by a longer or shorter one.
             parts.headers.remove(CONTENT_LENGTH);
             let stream = EventStream::new(self, body);
-            return Response::from_parts(parts, ReplyBody::stream(stream));
+            return Ok(Response::from_parts(parts, ReplyBody::stream(stream)));
         }
         let carries_messages = self.client_message.is_some() || kind == ReplyKind::Json;
         // At the endpoint, clients may read any reply as a message.
@@ -64,17 +60,32 @@ impl ProxyExchange {
         if !may_carry && (!carries_messages || self.lane.is_none()) {
             return self.forward_plain_reply(parts, body).await;
         }
-        let collected = tokio::select! {
-            collected = collect(&mut body, self.proxy.shared_session.message_bytes_max()) => collected,
-            reason = recording_ended(self.proxy.ending.subscribe()) => return self.unreachable_reply(&reason),
-        };
-        match collected {
-            Ok(CollectedBody::Whole(body)) => self.forward_whole_reply(parts, body),
-            Ok(CollectedBody::TooLarge(message)) => self.forward_oversize_reply(message),
-            Err(error) => {
-                self.unreachable_reply(&format!("the server's reply ended early: {error}"))
+        match self.collect_reply(&mut body).await? {
+            CollectedBody::Whole(body) => self.forward_whole_reply(parts, body),
+            CollectedBody::TooLarge(message) => {
+                let too_large = "the server's reply is over the size limit";
+                Ok(match self.record_oversize(message)? {
+                    Some(message) => headers::json(200, message),
+                    None => self.unreachable_reply(too_large),
+                })
             }
         }
+    }
+
+    /// Reads the body of a reply, unless the recording ends before it does.
+    pub(super) async fn collect_reply(
+        &mut self,
+        body: &mut Incoming,
+    ) -> Result<CollectedBody, EarlyReply> {
+        let bytes_max = self.proxy.shared_session.message_bytes_max();
+        let reason = tokio::select! {
+            collected = collect(body, bytes_max) => match collected {
+                Ok(collected) => return Ok(collected),
+                Err(error) => format!("the server's reply ended early: {error}"),
+            },
+            reason = recording_ended(self.proxy.ending.subscribe()) => reason,
+        };
+        Err(Box::new(self.unreachable_reply(&reason)))
     }
 
     /// The kind of a reply. A reply that clients may read differently from the gate is refused.
@@ -82,7 +93,7 @@ impl ProxyExchange {
         &mut self,
         parts: &http::response::Parts,
         body: &Incoming,
-    ) -> Result<ReplyKind, Box<Response<ReplyBody>>> {
+    ) -> Result<ReplyKind, EarlyReply> {
         let by_type = |kind| headers::is_type(&parts.headers, kind);
         let kind = match (by_type("text/event-stream"), by_type("application/json")) {
             (true, _) => ReplyKind::Events,
@@ -102,10 +113,8 @@ impl ProxyExchange {
             Ok(kind) => return Ok(kind),
             Err(reason) => reason,
         };
-        match self.refuse_ambiguous_reply(b"", reason) {
-            Some(refused) => Err(Box::new(refused)),
-            None => Ok(kind),
-        }
+        self.refuse_ambiguous_reply(b"", reason)?;
+        Ok(kind)
     }
 
     /// Records why a reply should be refused, and refuses it unless the gate only observes.
@@ -113,13 +122,12 @@ impl ProxyExchange {
         &mut self,
         body: &[u8],
         reason: &str,
-    ) -> Option<Response<ReplyBody>> {
+    ) -> Result<(), EarlyReply> {
         let session = &self.proxy.shared_session;
         let lane = self.lane.unwrap_or_else(|| session.open_exchange());
-        match session.check_ambiguous(lane, Side::Server, body, reason) {
-            Ok(true) => Some(self.unreachable_reply(reason)),
-            Ok(false) => None,
-            Err(stopped) => Some(headers::stopped(stopped)),
+        match session.check_ambiguous(lane, Side::Server, body, reason)? {
+            true => Err(Box::new(self.unreachable_reply(reason))),
+            false => Ok(()),
         }
     }
 
@@ -127,16 +135,11 @@ impl ProxyExchange {
         &mut self,
         mut parts: http::response::Parts,
         body: Bytes,
-    ) -> Response<ReplyBody> {
+    ) -> Result<Response<ReplyBody>, EarlyReply> {
         let governed = self.proxy.shared_session.is_governed();
-        if governed
-            && headers::decompress_or_reject(&parts.headers, &body, usize::MAX).is_err()
-            && let Some(refused) = self.refuse_ambiguous_reply(
-                &body,
-                "the server compresses its reply, though it was not asked to",
-            )
-        {
-            return refused;
+        if governed && headers::decompress_or_reject(&parts.headers, &body, usize::MAX).is_err() {
+            let reason = "the server compresses its reply, though it was not asked to";
+            self.refuse_ambiguous_reply(&body, reason)?;
         }
         let read = ReadBody::new(&parts.headers, &body);
         let text = read.text();
@@ -154,12 +157,9 @@ impl ProxyExchange {
         let (body, is_new) = if judged {
             let lane = self.lane();
             self.learn_tools(&frame);
-            let judged = self.proxy.shared_session.receive(lane, Side::Server, &frame);
-            let GateResult { disposition, outgoing: outgoing_messages } = match judged {
-                Ok(judged) => judged,
-                Err(stopped) => return headers::stopped(stopped),
-            };
-            let to_client = headers::single_or_batch(self.send_server_part(outgoing_messages));
+            let GateResult { disposition, outgoing } =
+                self.proxy.shared_session.receive(lane, Side::Server, &frame)?;
+            let to_client = headers::single_or_batch(self.send_server_part(outgoing));
             match (disposition, to_client) {
                 (Disposition::Forward(message), _) if unpacks || message.is_replaced() => {
                     (OutboundBytes::message(message), true)
@@ -169,14 +169,11 @@ impl ProxyExchange {
                 }
                 (_, Some(message)) => (OutboundBytes::message(message), true),
                 // The client gets an error of ours, since the gate has not made one.
-                (_, None) => return self.unreachable_reply("the server's reply was refused"),
+                (_, None) => return Ok(self.unreachable_reply("the server's reply was refused")),
             }
         } else {
             let silent = text.is_empty() || pleasantry;
-            let masked = match self.record_plain_reply(&parts, text, silent) {
-                Ok(masked) => masked,
-                Err(stopped) => return headers::stopped(stopped),
-            };
+            let masked = self.record_plain_reply(&parts, text, silent)?;
             is_masked = masked.is_some();
             let plain = match masked {
                 Some(masked) => masked,
@@ -199,7 +196,7 @@ impl ProxyExchange {
         if is_new {
             parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        Response::from_parts(parts, ReplyBody::from_whole(body))
+        Ok(Response::from_parts(parts, ReplyBody::from_whole(body)))
     }
 
     /// Records a body that is not a message, unless `silent`; returns it redacted, if it must be.
@@ -213,7 +210,7 @@ impl ProxyExchange {
             let reason =
                 format!("no JSON-RPC message, but the body of HTTP status {}", parts.status);
             let lane = self.lane();
-            self.proxy.shared_session.mark_from_server(lane, (text, true), &reason)?;
+            self.proxy.shared_session.mark((lane, Side::Server), (text, true), &reason)?;
         }
         self.mask_body(parts, text)
     }
@@ -257,14 +254,6 @@ impl ProxyExchange {
         let (to_client, to_server) = split_by_side(outgoing_messages);
         to_server.into_iter().for_each(|message| self.post_own_message(message));
         to_client
-    }
-
-    fn forward_oversize_reply(&mut self, message: OversizeMessage) -> Response<ReplyBody> {
-        match self.record_oversize(message) {
-            Ok(Some(message)) => headers::json(200, message),
-            Ok(None) => self.unreachable_reply("the server's reply is over the size limit"),
-            Err(stopped) => headers::stopped(stopped),
-        }
     }
 
     /// Records an oversized server message, and returns the error for the client.

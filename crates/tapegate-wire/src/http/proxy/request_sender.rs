@@ -9,6 +9,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
 
+use super::super::headers::EarlyReply;
 use super::super::request_check::{RequestRoute, without_values};
 use super::super::upstream::Credentials;
 use super::super::{OutboundBytes, ReplyBody, headers, redirect};
@@ -28,7 +29,7 @@ impl ProxyExchange {
     ) -> Response<ReplyBody> {
         // Nothing was recorded as sent, so the request may end with its client.
         if self.client_message.is_none() {
-            return self.send(parts, body).await;
+            return headers::reply_of(self.send(parts, body).await);
         }
         // Dropped with this future when the client leaves.
         let (_stays, left) = oneshot::channel::<()>();
@@ -41,7 +42,7 @@ impl ProxyExchange {
                 tokio::time::sleep(GRACE).await;
             };
             tokio::select! {
-                response = self.send(parts, body) => response,
+                response = self.send(parts, body) => headers::reply_of(response),
                 () = abandoned => headers::refusal(499, "the client has left"),
             }
         });
@@ -50,7 +51,11 @@ impl ProxyExchange {
     }
 
     /// Sends a permitted request and passes on the reply.
-    async fn send(mut self, parts: Parts, body: OutboundBytes) -> Response<ReplyBody> {
+    async fn send(
+        mut self,
+        parts: Parts,
+        body: OutboundBytes,
+    ) -> Result<Response<ReplyBody>, EarlyReply> {
         let seen = self.log_entry_for(&parts);
         let mut response = self.start_request(parts.clone(), body.clone()).await;
         for _ in 0..redirect::REDIRECTS_MAX {
@@ -67,19 +72,15 @@ impl ProxyExchange {
                 Err(reason) => format!("was not answered: {reason}"),
             };
             let lane = self.lane.unwrap_or_else(|| self.proxy.shared_session.open_exchange());
-            if let Err(stopped) =
-                self.proxy.shared_session.note_plain_exchange(lane, &format!("{target} {end}"))
-            {
-                return headers::stopped(stopped);
-            }
+            self.proxy.shared_session.note_plain_exchange(lane, &format!("{target} {end}"))?;
         }
         match response {
             // After a switch, bytes would pass that are not HTTP and cannot be judged.
             Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                self.unreachable_reply("the server wants to switch to another protocol")
+                Ok(self.unreachable_reply("the server wants to switch to another protocol"))
             }
             Ok(response) => self.reply(response).await,
-            Err(reason) => self.unreachable_reply(&reason),
+            Err(reason) => Ok(self.unreachable_reply(&reason)),
         }
     }
 

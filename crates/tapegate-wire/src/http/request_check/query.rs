@@ -1,5 +1,7 @@
 //! Checks parameter names in queries and forms, as the most lenient parser reads them.
 
+use tapegate_core::lenient::spelling::percent_decode;
+
 use super::{RequestRejection, printable_text};
 
 /// The members of a JSON-RPC message.
@@ -110,34 +112,10 @@ fn normalized_name(name: &str) -> String {
 fn decoded_wholly(text: &str) -> String {
     let mut text = text.to_owned();
     for _ in 0..ENCODED_MAX {
-        let decoded = percent_decoded(&text);
-        if decoded == text {
-            break;
-        }
+        let Some(decoded) = percent_decode(&text) else { break };
         text = decoded;
     }
     text
-}
-
-/// Decodes percent-encoding. Bytes that are not valid UTF-8 are replaced.
-fn percent_decoded(query: &str) -> String {
-    let bytes = query.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.filter(|_| byte == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(escaped) => {
-                decoded.push(escaped);
-                at += 3;
-            }
-            None => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The paths that a gated listener knows.
 
 use tapegate_core::frame::{Frame, FrameBody};
-use tapegate_core::json::{Cursor, JsonKind};
+use tapegate_core::json::{self, JsonKind, JsonStr};
 
 /// What a request's path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,26 +64,11 @@ pub(super) fn is_registration(body: &[u8]) -> bool {
 
 /// Whether an object has one of these members, in any case. Malformed objects count as having one.
 fn has_member(object: &[u8], names: &[&str]) -> bool {
-    let Ok(mut cursor) = Cursor::new(object) else { return true };
-    if !matches!(cursor.kind(), Ok(JsonKind::Object)) || cursor.open().is_err() {
-        return true;
-    }
-    let mut first = true;
-    loop {
-        match cursor.key(&mut first) {
-            Ok(None) => return false,
-            Ok(Some(key)) => {
-                let key = key.decode();
-                // Parsers that fold case by Unicode read the long s as `s`.
-                let key = key.replace('ſ', "s");
-                if names.iter().any(|name| key.trim().eq_ignore_ascii_case(name)) {
-                    return true;
-                }
-            }
-            Err(_) => return true,
-        }
-        if cursor.value().is_err() {
-            return true;
-        }
-    }
+    let is_named = |key: JsonStr<'_>| {
+        // Parsers that fold case by Unicode read the long s as `s`.
+        let key = key.decode().replace('ſ', "s");
+        names.iter().any(|name| key.trim().eq_ignore_ascii_case(name))
+    };
+    JsonKind::of(object) != Ok(JsonKind::Object)
+        || json::members(object).any(|member| member.map_or(true, |(key, _)| is_named(key)))
 }

@@ -3,23 +3,22 @@
 use std::io::Write;
 use std::path::Path;
 
+use serde_json::json;
 use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent};
-use tapegate_core::json::write_str;
 use tapegate_policy::model::Profile;
-use tapegate_store::activity::ActivityError;
-use tapegate_store::activity::settled_event;
+use tapegate_store::activity::{self, ActivityError, settled_event, vote_event};
 use tapegate_store::approvals::{
-    ApprovalDecision, ApprovalEntry, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore,
-    is_id,
+    ApprovalDecision, ApprovalEntry, ApprovalError, ApprovalGrant, ApprovalOutcome, ApprovalRecord,
+    ApprovalStore, is_id,
 };
 
 use super::folder::{Project, waiting_text};
-use super::{ApprovalsAction, ApprovalsFormat, Args, failure, request_lookup};
+use super::{ApprovalsAction, ApprovalsFormat, Args, failure, grant, request_lookup};
 use crate::approver_check::PersonAttempt;
 use crate::exit::{Exit, Failure};
 use crate::settings::SearchContext;
 use crate::state_folder::now_us;
-use crate::views::approvals as view;
+use crate::views::approvals::{self as view, grants_view};
 use crate::zone::TimeZone;
 use crate::{approver_check, terminal_output};
 
@@ -58,7 +57,21 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
         out.finish()?;
         return Ok(exit);
     }
-    let confirmed = || attempt.log_if_refused(&project.state, confirm_requests(args.verb, &meant));
+    let plan = args.grant.plan()?;
+    // Before the decision, after which the params that patterns are compared with are gone.
+    let granted = match (&plan, &meant[..]) {
+        (Some(plan), [entry]) => {
+            let (approvals, by) = (&deciding.approvals, &deciding.by);
+            let granted = plan.grant_for(approvals, &entry.request, by, now_us());
+            Some(granted.map_err(grant::refusal)?)
+        }
+        _ => None,
+    };
+    let more = granted.as_ref().map(grants_view::covers_for);
+    let confirmed = || {
+        let confirmed = confirm_requests(args.verb, &meant, more.as_deref());
+        attempt.log_if_refused(&project.state, confirmed)
+    };
     if !args.key.is_given() && !confirmed()? {
         terminal_output::info("nothing was decided");
         out.finish()?;
@@ -72,6 +85,13 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
             Ok(logged) => {
                 logged.err().iter().for_each(warn_of_log);
                 print_decision(args.format, request, decided, out)?;
+                granted
+                    .iter()
+                    .try_for_each(|granted| store_grant(project, &deciding.approvals, granted))?;
+            }
+            Err(error @ ApprovalError::NeedsMore { .. }) => {
+                log_vote(project, request, &decided, &error.to_string());
+                terminal_output::info(&error.to_string());
             }
             // The others are still decided; each request stands for itself.
             Err(error) => exit = deciding.report(request, error),
@@ -193,22 +213,60 @@ fn whole_id(args: &Args) -> Option<&str> {
 }
 
 /// Whether a decision was refused because someone else has to make it.
-fn is_for_other_approver(error: &ApprovalError) -> bool {
+pub(super) fn is_for_other_approver(error: &ApprovalError) -> bool {
     matches!(error, ApprovalError::NotAnApprover { .. } | ApprovalError::OwnRequest { .. })
 }
 
 /// Shows every request in full, and asks once.
-fn confirm_requests(verb: ApprovalsAction, meant: &[ApprovalEntry]) -> Result<bool, Failure> {
+fn confirm_requests(
+    verb: ApprovalsAction,
+    meant: &[ApprovalEntry],
+    granted: Option<&str>,
+) -> Result<bool, Failure> {
     let zone = TimeZone::system();
     let display_text =
         |entry: &ApprovalEntry| format!("{}\n", view::details(entry, now_us(), &zone));
     let mut text: String = meant.iter().map(display_text).collect();
+    if let Some(granted) = granted {
+        text.push_str(&format!("grants      {granted}\n"));
+    }
     let word = if verb == ApprovalsAction::Approve { "approve" } else { "deny" };
     text.push_str(&match meant.len() {
+        1 if granted.is_some() => format!("{word} this call and these further ones?"),
         1 => format!("{word} this call?"),
         count => format!("{word} these {count} calls?"),
     });
     approver_check::confirm(&text)
+}
+
+/// Logs an approval of a request that needs others.
+pub(super) fn log_vote(
+    project: &Project,
+    request: &ApprovalRecord,
+    decided: &ApprovalDecision,
+    text: &str,
+) {
+    let component = Some(EventComponent::Cli);
+    let event = ActivityEvent { component, ..vote_event(request, decided, text) };
+    project.log(&event).err().iter().for_each(warn_of_log);
+}
+
+/// Stores a grant once its call is approved, and logs it.
+pub(super) fn store_grant(
+    project: &Project,
+    approvals: &ApprovalStore,
+    granted: &ApprovalGrant,
+) -> Result<(), Failure> {
+    let granted = approvals.create_grant(granted.clone()).map_err(failure)?;
+    if let Err(error) = project.log(&grant::event(&granted, &granted.by, "granted")) {
+        warn_of_log(&error);
+    }
+    terminal_output::info(&format!(
+        "granted {}: {}",
+        granted.id,
+        grants_view::covers_for(&granted)
+    ));
+    Ok(())
 }
 
 fn print_decision(
@@ -234,7 +292,7 @@ fn print_decision(
 }
 
 /// A decision is valid without its line in the activity log, so a failure is only reported.
-fn warn_of_log(error: &ActivityError) {
+pub(super) fn warn_of_log(error: &ActivityError) {
     terminal_output::warn(&format!("the decision holds, but is not in the activity log: {error}"));
     error.hint().into_iter().for_each(terminal_output::hint);
 }
@@ -244,10 +302,7 @@ pub(super) fn event<'a>(
     request: &'a ApprovalRecord,
     decided: &'a ApprovalDecision,
 ) -> ActivityEvent<'a> {
-    let mut workflow = Vec::new();
-    write_str(&mut workflow, &request.workflow);
-    let workflow = String::from_utf8(workflow).unwrap_or_default();
-    let extra = format!("\"workflow\":{workflow}").into();
+    let extra = activity::extra(&json!({ "workflow": request.workflow }));
     // Only production holds calls; development forwards them.
     let profile = Some(Profile::Production);
     ActivityEvent {
@@ -263,9 +318,8 @@ pub(super) fn recovered_event<'a>(
     request: &'a ApprovalRecord,
     decided: &'a ApprovalDecision,
 ) -> ActivityEvent<'a> {
-    let event = event(request, decided);
-    let extra = format!("{},\"recovered\":true", event.extra).into();
-    ActivityEvent { extra, ..event }
+    let extra = activity::extra(&json!({ "workflow": request.workflow, "recovered": true }));
+    ActivityEvent { extra, ..event(request, decided) }
 }
 
 /// The name of the person who decides.

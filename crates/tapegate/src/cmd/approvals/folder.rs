@@ -1,21 +1,23 @@
 //! The project whose approvals are meant, and where they are stored.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use tapegate_core::activity::{ActivityEvent, EventComponent};
 use tapegate_store::activity::ActivityError;
+use tapegate_store::activity::log_event;
 use tapegate_store::activity::refused_file_event;
-use tapegate_store::approvals::{ApprovalEntry, ApprovalStore};
+use tapegate_store::approvals::{ApprovalEntry, ApprovalGrant, ApprovalStore};
 
 use super::decide::{self, is_of_project};
 use super::failure;
 use crate::exit::Failure;
 use crate::program_name;
 use crate::settings::user_state::user_state_dir;
-use crate::state_folder::{log_event, now_us};
+use crate::state_folder::now_us;
 use crate::terminal_output;
 use crate::views::approvals as view;
-use crate::views::plural;
+use crate::views::{plural, visible_text};
 
 /// A project, by its state folder.
 pub(super) struct Project {
@@ -23,17 +25,24 @@ pub(super) struct Project {
     pub(super) state: PathBuf,
     /// The user's own state folder.
     user_state: PathBuf,
+    /// Whether leftovers of killed processes were removed: `list` and `watch` look very often.
+    is_cleaned: Cell<bool>,
 }
 
 impl Project {
     pub(super) fn new(state: PathBuf) -> Result<Self, Failure> {
-        Ok(Self { state, user_state: user_state_dir()? })
+        Ok(Self { state, user_state: user_state_dir()?, is_cleaned: Cell::new(false) })
     }
 
     /// Whether the state folder is the user's own, shared by all projects without one.
     pub(super) fn is_user_wide(&self) -> bool {
         let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         resolved(&self.state) == resolved(&self.user_state)
+    }
+
+    /// The user's own state folder.
+    pub(super) fn user_state(&self) -> &Path {
+        &self.user_state
     }
 
     /// Opens the approvals, creating their folder if it does not exist.
@@ -46,7 +55,9 @@ impl Project {
         // A list must not create folders and keys for projects that never held a call.
         let found = ApprovalStore::open_existing_project(&self.user_state, &self.state);
         let Some(approvals) = found.map_err(failure)? else { return Ok(Vec::new()) };
-        approvals.remove_left_over();
+        if !self.is_cleaned.replace(true) {
+            approvals.remove_left_over();
+        }
         approvals.log_unlogged(&self.state, |request, decided| {
             self.log(&decide::recovered_event(request, decided)).is_ok()
         });
@@ -63,6 +74,25 @@ impl Project {
             }
         }
         Ok(entries)
+    }
+
+    /// All grants, without creating anything.
+    pub(super) fn grants(&self) -> Result<Vec<ApprovalGrant>, Failure> {
+        let found = ApprovalStore::open_existing_project(&self.user_state, &self.state);
+        found
+            .map_err(failure)?
+            .map_or(Ok(Vec::new()), |approvals| approvals.grants())
+            .map_err(failure)
+    }
+
+    /// The channels of the project's hub that do not work, as lines for people.
+    pub(super) fn channel_faults(&self) -> Vec<String> {
+        let found = ApprovalStore::open_existing_project(&self.user_state, &self.state);
+        let faults = found.ok().flatten().map(|approvals| approvals.channel_faults());
+        let line = |(name, fault): (String, String)| {
+            format!("channel `{name}` does not work: {}", visible_text::inline(&fault, 300))
+        };
+        faults.into_iter().flatten().map(line).collect()
     }
 
     /// Warns of calls that wait in a state folder the project used before. Deciding them requires

@@ -2,7 +2,9 @@
 //!
 //! They are written only to the terminal, and the reveal is logged before they are shown.
 
+use serde_json::json;
 use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent, EventLevel, GateName};
+use tapegate_store::activity;
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalEntry, ApprovalOutcome, ApprovalRecord, ApprovalStore, UnmaskedParams,
 };
@@ -13,7 +15,7 @@ use crate::approver_check::{self, PersonAttempt};
 use crate::exit::{Exit, Failure};
 use crate::state_folder::now_us;
 use crate::terminal_output;
-use crate::views::{approvals as view, json};
+use crate::views::approvals as view;
 
 /// The hint does not offer `--key-file`: a script has no need to see masked values.
 const WAY_OUT: &str = "run it in a terminal that you opened, not an agent";
@@ -113,7 +115,6 @@ fn unmasked_params(
 }
 
 fn event<'a>(request: &'a ApprovalRecord, by: &'a str) -> ActivityEvent<'a> {
-    let name = String::from_utf8_lossy(&json::quoted(by)).into_owned();
     let message = format!("the masked values of the call were shown to {by} on a terminal");
     ActivityEvent {
         wall_us: now_us(),
@@ -126,7 +127,7 @@ fn event<'a>(request: &'a ApprovalRecord, by: &'a str) -> ActivityEvent<'a> {
         gate: Some(GateName::Approval),
         policy_reason: Some(message.into()),
         approval_id: Some(request.id.as_str().into()),
-        extra: format!("\"event\":\"revealed\",\"revealed_to\":{name}").into(),
+        extra: activity::extra(&json!({ "event": "revealed", "revealed_to": by })),
         ..ActivityEvent::default()
     }
 }

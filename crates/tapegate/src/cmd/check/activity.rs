@@ -48,6 +48,7 @@ pub(super) fn check(
     let is_odd = report.findings.iter().any(|found| found.severity == TapeSeverity::Warning);
     let nothing = report.findings.iter().any(|found| found.fault == ChainFault::NotAnEvent);
     Ok(match report.is_bad() {
+        // Another kind of file, which is a mistake of the command line and not a damaged log.
         true if report.events == 0 && nothing => Exit::Invalid,
         true => Exit::Findings,
         false if args.strict && is_odd => Exit::Findings,
@@ -92,6 +93,7 @@ fn open_log(path: &Path) -> anyhow::Result<OpenedLog> {
             let current = current.with_context(|| format!("cannot read `{name}`"))?;
             return Ok((found, Some(current)));
         }
+        // A rotation was in between; the next listing is consistent, unless it rotates again.
         found = by_now;
     }
     Ok((found, None))

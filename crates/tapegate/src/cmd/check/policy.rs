@@ -1,7 +1,7 @@
 //! Checks a policy.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tapegate_policy::load::{PolicyLoadResult, load};
 use tapegate_policy::model::Policy;
@@ -24,6 +24,11 @@ pub(super) fn is_named(path: &Path) -> bool {
     path.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
 }
 
+/// The policies in a folder, but not below it.
+pub(super) fn files_in(folder: &Path) -> Vec<PathBuf> {
+    NAMES.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect()
+}
+
 /// Prints the findings for a policy; true if the check failed.
 pub(super) fn check(
     args: &Args,
@@ -35,7 +40,9 @@ pub(super) fn check(
     let PolicyLoadResult { policy, mut findings, sources, .. } = load(&main, disk);
     findings.extend(policy.iter().flat_map(|policy| find_unapprovable(policy, &caller(policy))));
     findings.extend(policy.as_ref().and_then(find_unsent_telemetry));
+    findings.extend(policy.as_ref().and_then(find_unused_channels));
     let report = CheckReport::yaml("policy", &main, &findings, &sources);
+    // Standard input has no place where sessions would look for it.
     if path != Path::new("-") {
         // A valid file may still not be what sessions use.
         trust::warn_if_not_in_force(path);
@@ -71,17 +78,37 @@ fn find_unapprovable(policy: &Policy, caller: &str) -> Vec<Finding> {
     alone.map(|(name, _)| finding(name)).collect()
 }
 
+fn has_hub() -> bool {
+    SearchContext::current().is_ok_and(|search| search.first(&HUB_VARIABLES).is_some())
+}
+
+/// Warns of channels if no hub is configured to use them.
+fn find_unused_channels(policy: &Policy) -> Option<Finding> {
+    let message = || {
+        format!(
+            "only a hub tells channels of calls; without one, people see them with `{}` (`{}` \
+             starts a hub)",
+            program_name::command("approvals"),
+            program_name::command("hub")
+        )
+    };
+    (!policy.channels.is_empty() && !has_hub()).then(|| Finding {
+        severity: Severity::Warning,
+        spot: Spot::default(),
+        path: "channels".to_owned(),
+        message: message(),
+    })
+}
+
 /// Warns of telemetry if no hub is configured to send it.
 fn find_unsent_telemetry(policy: &Policy) -> Option<Finding> {
-    let has_hub =
-        SearchContext::current().is_ok_and(|search| search.first(&HUB_VARIABLES).is_some());
     let message = || {
         let line = program_name::command("hub");
         format!(
             "only a hub sends telemetry; a shim without one sends nothing (`{line}` starts one)"
         )
     };
-    (policy.telemetry.enabled && !has_hub).then(|| Finding {
+    (policy.telemetry.enabled && !has_hub()).then(|| Finding {
         severity: Severity::Warning,
         spot: Spot::default(),
         path: "telemetry".to_owned(),

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 use tapegate_core::tape::TapeSeverity;
-use tapegate_yaml::finding::{Finding, Severity};
+use tapegate_yaml::finding::{Finding, Severity, finding_line};
 
 use super::{CheckFormat, verdict};
-use crate::views::{finding, visible_text};
+use crate::views::visible_text;
 
 /// What was found in a file, and in the files that belong to it.
 pub(super) struct CheckReport<'a> {
@@ -53,7 +53,7 @@ impl<'a> CheckReport<'a> {
         sources: &'a [String],
     ) -> Self {
         let convert = |found: &'a Finding| ReportFinding {
-            file: Some(finding::file(found, sources, "")),
+            file: Some(found.file(sources, "")),
             line: u64::from(found.spot.line),
             severity: match found.severity {
                 Severity::Warning => TapeSeverity::Warning,
@@ -107,19 +107,12 @@ impl<'a> CheckReport<'a> {
     }
 
     fn text(&self, found: &ReportFinding<'_>) -> String {
-        let file = visible_text::inline(found.file.unwrap_or(self.main), usize::MAX);
-        let (line, severity) = (found.line, severity_name(found.severity));
-        match (line, &found.detail) {
-            (0, FindingContext::Yaml(yaml)) => {
-                format!("{file}: {severity}: {}", finding::message(yaml))
-            }
-            (line, FindingContext::Yaml(yaml)) => {
-                let (column, message) = (yaml.spot.column, finding::message(yaml));
-                format!("{file}:{line}:{column}: {severity}: {message}")
-            }
-            (0, _) => format!("{file}: {severity}: {}", found.message),
-            (line, _) => format!("{file}:{line}: {severity}: {}", found.message),
-        }
+        let (column, message) = match found.detail {
+            FindingContext::Yaml(yaml) => (Some(yaml.spot.column), yaml.text()),
+            _ => (None, found.message.to_owned()),
+        };
+        let message = format!("{}: {message}", severity_name(found.severity));
+        finding_line(found.file.unwrap_or(self.main), (found.line, column), &message)
     }
 
     fn json(&self, found: &ReportFinding<'_>) -> Value {

@@ -47,6 +47,7 @@ impl CheckInput {
 
     /// A file system of regular files in which `-` is standard input.
     pub(super) fn local_files(&mut self, bytes_max: usize) -> anyhow::Result<LocalFiles> {
+        // Reading a named pipe that a policy includes could block the check.
         let Some(stream) = self.stream() else { return Ok(LocalFiles::regular_only()) };
         let text = input::read_up_to(stream, bytes_max as u64);
         let text = text.context("cannot read standard input")?;
@@ -57,5 +58,6 @@ impl CheckInput {
 /// Whether a text is YAML, as opposed to JSON or compressed data.
 pub(super) fn looks_like_yaml(head: &[u8]) -> bool {
     let start = head.trim_ascii_start();
+    // Tapes and logs are JSON or gzip.
     !start.starts_with(b"{") && !start.starts_with(b"\x1f\x8b") && head.contains(&b':')
 }

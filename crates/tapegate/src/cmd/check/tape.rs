@@ -35,6 +35,7 @@ pub(super) fn check(
     };
     let (mut findings, mut totals) =
         audit(source.with_context(|| format!("cannot read `{name}`"))?);
+    // Standard input has no file beside it.
     if is_file {
         check_anomaly_file(path, &mut findings, &mut totals)?;
     }
@@ -59,9 +60,11 @@ fn audit(mut source: TapeSource) -> (Vec<TapeFinding>, TapeTotals) {
         audit.line(&next);
         match next {
             Ok(_) => good += 1,
+            // A disk that fails would fail again at the next line.
             Err(LineProblem::Io { .. }) => break,
             Err(_) => bad += 1,
         }
+        // A large file of another kind would list a fault for each of its lines.
         given_up = match (good, bad) {
             (0, NO_TAPE_LINES) => Some("this is not a tape: none of its first lines is an entry"),
             (_, FAULTS_MAX) => Some("too many faults to list"),

@@ -5,7 +5,7 @@ use std::io::{BufRead, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tapegate_core::json;
+use tapegate_core::json::{self, JsonObject};
 use tapegate_core::tape::{
     AsideLine, BashSession, Dialect, HeaderOrigin, LineFault, LineProblem, MessageLine, TapeLine,
     TranslationStats, Translator, entry_bytes_max,
@@ -299,14 +299,11 @@ fn write_side_files(tape: &Path, asides: &[AsideLine], force: bool) -> anyhow::R
         let failure = Failure::new(Exit::Io, format!("`{name}` exists already"));
         return Err(failure.hint("pass --force to overwrite it").into());
     }
-    let mut text = b"{\"lines\":[".to_vec();
-    for (index, aside) in asides.iter().enumerate() {
-        let comma = if index == 0 { "\n" } else { ",\n" };
-        text.extend_from_slice(format!("{comma}{{\"after\":{},\"line\":", aside.after).as_bytes());
-        text.extend_from_slice(&aside.line);
-        text.push(b'}');
-    }
-    text.extend_from_slice(b"\n]}\n");
+    let line = |aside: &AsideLine| {
+        JsonObject::new().number("after", aside.after).raw("line", &aside.line).finish()
+    };
+    let lines: Vec<Vec<u8>> = asides.iter().map(line).collect();
+    let text = [b"{\"lines\":[\n", &*lines.join(&b",\n"[..]), b"\n]}\n"].concat();
     atomic_file::write(&path, &text).with_context(|| format!("cannot write `{name}`"))
 }
 

@@ -44,6 +44,10 @@ pub(crate) struct Args {
     approver_token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) key: KeyArgs,
+    /// Serve one session of `wrap` with this agent; `wrap` is at the other end of standard input and
+    /// output
+    #[arg(long, hide = true, value_name = "AGENT")]
+    pub(super) session: Option<String>,
 }
 
 const EXAMPLES: &str = "\

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use tapegate_hub::hub_policy::{HubPolicyLoad, PolicyBundle};
 use tapegate_policy::model::Profile;
 use tapegate_policy::redact::RedactionKey;
+use tapegate_shim::reload::PolicyNotice;
+use tapegate_shim::shim_policy::ShimPolicyLoad;
 
-use crate::cmd::shim::shim_policy::ShimPolicyLoad;
 use crate::exit::Failure;
 use crate::program_name;
 use crate::redaction;
 use crate::settings::{ProjectArgs, SearchContext};
-use crate::trust::{LoadTrigger, PolicyNotice, PolicyTrust, TrustedPolicy};
+use crate::trust::{LoadTrigger, PolicyTrust, TrustedPolicy};
 
 /// Finds and loads the hub's policy.
 pub(super) struct PolicySource {
@@ -90,29 +91,29 @@ impl PolicySource {
         {
             return HubPolicyLoad { faults: vec![failure.message], ..HubPolicyLoad::default() };
         }
-        let notice = PolicyNotice::of(&path, &governing);
+        let notice = governing.notice(&path);
         let TrustedPolicy { policy_load: found, texts: files_by_path, variables, .. } = governing;
-        let ShimPolicyLoad { rule, faults, mut warnings, files } = found;
+        let ShimPolicyLoad { active_policy, faults, mut warnings, files } = found;
         warnings.extend(self.unreported_notice(notice));
         // Until a policy was in force, each attempt counts as a start, which has none to fall back
         // on.
-        self.started.set(self.started.get() || rule.is_some());
+        self.started.set(self.started.get() || active_policy.is_some());
         let main = path.to_string_lossy().into_owned();
         let mut texts =
             PolicyBundle { files: files_by_path, env: variables, ..PolicyBundle::default() };
         texts.config = texts.files.remove(&main);
         texts.config_path = Some(main);
         self.files.replace(files.clone());
-        let profile = rule.as_ref().map(|rule| rule.active_policy.profile);
-        let policy = rule.and_then(|rule| rule.active_policy.policy);
+        let profile = active_policy.as_ref().map(|active_policy| active_policy.profile);
+        let policy = active_policy.and_then(|active_policy| active_policy.policy);
         HubPolicyLoad { policy, profile, faults, warnings, texts, files }
     }
 
     /// The notice about the acceptance of the policy, if it has not been reported yet.
     fn unreported_notice(&self, notice: Option<PolicyNotice>) -> Option<String> {
         let reported = self.told_acceptance.replace(notice.clone().into_iter().collect());
-        let notice = notice.filter(|notice| notice.is_warning() && !reported.contains(notice))?;
-        Some(notice.message())
+        let notice = notice.filter(|notice| notice.is_warning && !reported.contains(notice))?;
+        Some(notice.message)
     }
 
     /// The policy file, which may have been created since the last call.

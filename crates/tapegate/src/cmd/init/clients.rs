@@ -1,6 +1,6 @@
 //! The servers in client configs, and which of them a tape is of.
 
-pub(super) use tapegate_agents::client_table::EntryStyle;
+pub(super) use tapegate_agents::client_table::{EntryStyle, OverlayStyle};
 use tapegate_agents::discovery::{self, DiscoveryContext};
 pub(super) use tapegate_agents::discovery::{ConfigScope, ConfiguredServer, ServerScan};
 pub(super) use tapegate_agents::entry::ServerTarget;
@@ -23,5 +23,6 @@ pub(super) fn server_of(tape: &BacktestTape, servers: &[ConfiguredServer]) -> Op
         _ => false,
     };
     let named = servers.iter().find(|server| tape.may_be_server(&server.id));
+    // The name first: a command line may have changed since the tape was recorded.
     named.or_else(|| servers.iter().find(is_same)).map(|server| server.id.clone())
 }

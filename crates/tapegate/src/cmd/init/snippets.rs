@@ -1,9 +1,10 @@
 //! Generates what to put into a client's config so that a server starts behind the gate.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use tapegate_core::json::write_str;
+use tapegate_agents::shim_entry::header_variable;
+use tapegate_core::json::quoted;
 
 use super::clients::{ConfigScope, ConfiguredServer, EntryStyle, ServerTarget};
 
@@ -14,6 +15,10 @@ pub(super) struct SnippetPaths {
     pub(super) is_on_path: bool,
     /// The absolute path of the policy.
     pub(super) policy: PathBuf,
+    /// Whether sessions of the project find the policy by themselves.
+    pub(super) is_found: bool,
+    /// Whether commands in this folder use this policy.
+    pub(super) is_default: bool,
 }
 
 /// The change to make in one config for one server.
@@ -128,7 +133,8 @@ fn shim(server: &ConfiguredServer, paths: &SnippetPaths) -> Vec<String> {
 
 /// The policy's path, if the client starts servers outside the project folder.
 fn policy_for(server: &ConfiguredServer, paths: &SnippetPaths) -> Option<String> {
-    if server.client.starts_in_project {
+    // The shim then finds the policy by itself, in every project.
+    if server.client.starts_in_project && paths.is_found {
         return None;
     }
     match (server.scope, server.client.project_variable) {
@@ -149,8 +155,7 @@ fn secrets(server: &ConfiguredServer) -> Vec<(String, String)> {
 
 /// The name of the variable for a header of a server.
 fn variable(server: &ConfiguredServer, header: &str) -> String {
-    let name = format!("{}_{header}", server.id).to_ascii_uppercase();
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+    header_variable(&server.id, header)
 }
 
 /// A server's entry in the client's notation.
@@ -161,16 +166,21 @@ fn entry(server: &ConfiguredServer, argv: &[String], secrets: &[(String, String)
     let more = settings(server, secrets);
     match server.client.style {
         EntryStyle::ClaudeCode | EntryStyle::Json => {
-            format!("{name}: {{ \"command\": {program}, \"args\": {list}{more} }}\n")
+            json_entry(&name, &[("command", &program), ("args", &list)], &more)
         }
-        EntryStyle::TypedJson => format!(
-            "{name}: {{ \"type\": \"stdio\", \"command\": {program}, \"args\": {list}{more} }}\n"
-        ),
-        EntryStyle::CopilotJson => format!(
-            "{name}: {{ \"type\": \"local\", \"command\": {program}, \"args\": {list}, \"tools\": [\"*\"]{more} }}\n"
-        ),
+        EntryStyle::TypedJson => {
+            let stdio = json("stdio");
+            json_entry(&name, &[("type", &stdio), ("command", &program), ("args", &list)], &more)
+        }
+        EntryStyle::CopilotJson => {
+            let (local, all) = (json("local"), json_list(&["*".to_owned()]));
+            let members =
+                [("type", &local), ("command", &program), ("args", &list), ("tools", &all)];
+            json_entry(&name, &members, &more)
+        }
         EntryStyle::OpencodeJson => {
-            format!("{name}: {{ \"type\": \"local\", \"command\": {}{more} }}\n", json_list(argv))
+            let (local, command) = (json("local"), json_list(argv));
+            json_entry(&name, &[("type", &local), ("command", &command)], &more)
         }
         // JSON strings are valid in TOML and YAML.
         EntryStyle::Toml => {
@@ -193,8 +203,9 @@ fn entry(server: &ConfiguredServer, argv: &[String], secrets: &[(String, String)
 fn settings(server: &ConfiguredServer, secrets: &[(String, String)]) -> String {
     let style = server.client.style;
     let pairs = |middle: &str| {
-        let pair =
-            |(variable, _): &(String, String)| format!("{}{middle}\"VALUE\"", json(variable));
+        let pair = |(variable, _): &(String, String)| {
+            format!("{}{middle}{}", json(variable), json("VALUE"))
+        };
         secrets.iter().map(pair).collect::<Vec<_>>().join(", ")
     };
     let (key, variables) = match style {
@@ -215,10 +226,14 @@ fn settings(server: &ConfiguredServer, secrets: &[(String, String)]) -> String {
     all.iter().map(one).collect()
 }
 
+/// An entry in the spaced form that people write, with `more` members at its end.
+fn json_entry(name: &str, members: &[(&str, &String)], more: &str) -> String {
+    let members = members.iter().map(|(key, value)| format!("{}: {value}", json(key)));
+    format!("{name}: {{ {}{more} }}\n", members.collect::<Vec<_>>().join(", "))
+}
+
 fn json(text: &str) -> String {
-    let mut out = Vec::new();
-    write_str(&mut out, text);
-    String::from_utf8(out).unwrap_or_default()
+    String::from_utf8(quoted(text)).unwrap_or_default()
 }
 
 fn json_list(texts: &[String]) -> String {
@@ -228,20 +243,6 @@ fn json_list(texts: &[String]) -> String {
 
 pub(super) fn quote_for_shell(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), |word| word.into_owned())
-}
-
-/// A path for display, relative to the current folder or with the home folder as `~`.
-pub(super) fn shorten_path(path: &Path, folder: &Path, home: Option<&Path>) -> String {
-    let in_home = home.and_then(|home| path.strip_prefix(home).ok());
-    match (in_home, path.strip_prefix(folder).ok()) {
-        // Use whichever form is shorter.
-        (Some(short), Some(long)) if short.as_os_str().len() > long.as_os_str().len() => {
-            long.display().to_string()
-        }
-        (Some(inside), _) => format!("~/{}", inside.display()),
-        (None, Some(inside)) => inside.display().to_string(),
-        (None, None) => path.display().to_string(),
-    }
 }
 
 /// Indents every line of a text.

@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use tapegate_core::json::write_str;
+use serde_json::{Value, json};
 
-use super::clients::{ConfigScope, ConfiguredServer, ServerScan, ServerTarget};
-use super::snippets::{Snippet, SnippetPaths, indented, quote_for_shell, shorten_path, snippet};
+use super::clients::{ConfigScope, ConfiguredServer, OverlayStyle, ServerScan, ServerTarget};
+use super::snippets::{Snippet, SnippetPaths, indented, quote_for_shell, snippet};
 use crate::program_name;
+use crate::views::short_path::shorten_path;
 use crate::views::visible_text;
 
 /// What was found and done.
@@ -102,6 +103,7 @@ impl InitSummary<'_> {
                 state => writeln!(out, "; {state}")?,
             }
         }
+        // A policy for a server that no client starts would look like a mistake.
         let is_named = |id: &&String| self.scan.servers.iter().any(|server| server.id == **id);
         for id in self.taped.iter().filter(|id| *id != "*" && !is_named(id)) {
             writeln!(
@@ -143,29 +145,21 @@ impl InitSummary<'_> {
     fn next(&self, out: &mut dyn Write) -> io::Result<()> {
         let name = visible_text::path(self.policy);
         let file = quote_for_shell(&name.to_string());
-        writeln!(out, "\nWhat to do next:\n  {}", program_name::command(format!("check {file}")))?;
+        writeln!(out, "\nWhat to do next:")?;
         let is_open =
             |server: &&ConfiguredServer| !server.entry.is_disabled && !server.entry.is_governed;
         let open: Vec<&ConfiguredServer> = self.scan.servers.iter().filter(is_open).collect();
+        if !open.is_empty() || self.scan.servers.is_empty() {
+            self.installation(&open, out)?;
+        }
+        writeln!(out, "  {}", program_name::command(format!("check {file}")))?;
         if open.is_empty() && self.scan.servers.is_empty() {
-            let line = "shim --require-policy --server-id NAME -- SERVER ARGS";
+            let config = self.config_flag();
+            let line = format!("shim --require-policy {config}--server-id NAME -- SERVER ARGS");
             writeln!(out, "  {}", program_name::command(line))?;
             writeln!(out, "      instead of `SERVER ARGS` in your client's config")?;
         }
-        let local =
-            |server: &&&ConfiguredServer| matches!(server.entry.target, ServerTarget::Command(_));
-        if let Some(server) = open.iter().find(local)
-            && let ServerTarget::Command(argv) = &server.entry.target
-        {
-            let line: Vec<String> = argv.iter().map(|word| quote_for_shell(word)).collect();
-            let line = format!("policy pin --server-id {} -- {}", server.id, line.join(" "));
-            writeln!(out, "  {}", program_name::command(line))?;
-            let then = match self.is_from_tapes {
-                true => "a tool that changes is then refused",
-                false => "tools that are pinned and read-only then pass unasked",
-            };
-            writeln!(out, "      to accept the tools as they are; {then}")?;
-        }
+        self.pinning(&open, out)?;
         writeln!(out, "  {}", program_name::command(format!("policy accept {file}")))?;
         writeln!(out, "      after each change; until then the accepted policy stays in force")?;
         if open
@@ -178,98 +172,101 @@ impl InitSummary<'_> {
                 "      for user-wide servers, which are also started in folders without a policy"
             )?;
         }
+        // A policy from tapes needs no second one.
         if self.taped.is_empty() {
             let tapes = if self.tapes.is_empty() { "--from-tape TAPE" } else { "--from-tapes" };
-            writeln!(out, "  {}", program_name::command(format!("init --force {tapes}")))?;
+            let named = match self.paths.is_default {
+                true => String::new(),
+                false => format!(" {file}"),
+            };
+            writeln!(out, "  {}", program_name::command(format!("init --force {tapes}{named}")))?;
             writeln!(out, "      once your work is on tape, to permit only what it used")?;
         }
         out.flush()
     }
 
-    pub(super) fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut text = SummaryObject::default();
-        text.text("policy", &self.paths.policy.display().to_string());
-        text.raw("dry_run", if self.is_dry_run { "true" } else { "false" });
-        let written = self.written.iter().map(|path| quoted(&path.display().to_string()));
-        text.list("written", written);
-        text.list("servers", self.scan.servers.iter().map(|server| self.server(server)));
-        text.list(
-            "skipped",
-            self.scan.skipped.iter().map(|(path, reason)| {
-                let mut one = SummaryObject::default();
-                one.text("config", &path.display().to_string());
-                one.text("reason", reason);
-                one.end()
-            }),
-        );
-        text.raw("from_tapes", if self.is_from_tapes { "true" } else { "false" });
-        if let Some(conflict) = &self.conflict {
-            text.text("conflict", conflict);
+    /// `--config FILE `, for commands that would find another policy or none.
+    fn config_flag(&self) -> String {
+        match self.paths.is_default {
+            true => String::new(),
+            false => {
+                let name = visible_text::path(self.policy).to_string();
+                format!("--config {} ", quote_for_shell(&name))
+            }
         }
-        text.list(
-            "tapes",
-            self.tapes.iter().map(|(path, count)| {
-                let mut one = SummaryObject::default();
-                one.text("folder", &path.display().to_string());
-                one.raw("count", &count.to_string());
-                one.end()
-            }),
-        );
-        writeln!(out, "{}", text.end())?;
+    }
+
+    /// The commands that do what the snippets say.
+    fn installation(&self, open: &[&ConfiguredServer], out: &mut dyn Write) -> io::Result<()> {
+        let wrapped = open.iter().find(|server| server.client.overlay != OverlayStyle::None);
+        let command =
+            wrapped.and_then(|server| server.client.commands.first()).unwrap_or(&"claude");
+        let id = open.first().map_or("codex", |server| server.client.id);
+        let config = self.config_flag();
+        writeln!(out, "  {}", program_name::command(format!("wrap {config}-- {command}")))?;
+        writeln!(out, "      to put the agent's servers behind the gate for one session")?;
+        let line = format!("agents install {config}{id}");
+        writeln!(out, "  {}", program_name::command(line))?;
+        writeln!(out, "      to put them there for all sessions, without editing configs yourself")
+    }
+
+    fn pinning(&self, open: &[&ConfiguredServer], out: &mut dyn Write) -> io::Result<()> {
+        let local =
+            |server: &&&ConfiguredServer| matches!(server.entry.target, ServerTarget::Command(_));
+        let Some(server) = open.iter().find(local) else { return Ok(()) };
+        let ServerTarget::Command(argv) = &server.entry.target else { return Ok(()) };
+        let words: Vec<String> = argv.iter().map(|word| quote_for_shell(word)).collect();
+        let (config, words) = (self.config_flag(), words.join(" "));
+        let line = format!("policy pin {config}--server-id {} -- {words}", server.id);
+        writeln!(out, "  {}", program_name::command(line))?;
+        let then = match self.is_from_tapes {
+            true => "a tool that changes is then refused",
+            false => "tools that are pinned and read-only then pass unasked",
+        };
+        writeln!(out, "      to accept the tools as they are; {then}")
+    }
+
+    pub(super) fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let text = |path: &Path| path.display().to_string();
+        let skipped = self.scan.skipped.iter();
+        let mut summary = json!({
+            "policy": text(&self.paths.policy),
+            "dry_run": self.is_dry_run,
+            "written": self.written.iter().map(|path| text(path)).collect::<Vec<_>>(),
+            "servers": self.scan.servers.iter().map(|one| self.server(one)).collect::<Vec<_>>(),
+            "skipped": skipped
+                .map(|(path, reason)| json!({ "config": text(path), "reason": reason }))
+                .collect::<Vec<_>>(),
+            "from_tapes": self.is_from_tapes,
+        });
+        if let Some(conflict) = &self.conflict {
+            summary["conflict"] = conflict.as_str().into();
+        }
+        let tapes = self.tapes.iter();
+        let tapes = tapes.map(|(path, count)| json!({ "folder": text(path), "count": count }));
+        summary["tapes"] = tapes.collect();
+        writeln!(out, "{summary}")?;
         out.flush()
     }
 
-    fn server(&self, server: &ConfiguredServer) -> String {
-        let mut one = SummaryObject::default();
-        one.text("id", &server.id);
-        one.text("name", &server.name);
-        one.text("client", server.client.name);
-        one.text("scope", server.scope.as_str());
-        one.text("config", &server.config.display().to_string());
+    fn server(&self, server: &ConfiguredServer) -> Value {
+        let mut one = json!({
+            "id": server.id,
+            "name": server.name,
+            "client": server.client.name,
+            "scope": server.scope.as_str(),
+            "config": server.config.display().to_string(),
+        });
         match &server.entry.target {
-            ServerTarget::Command(argv) => {
-                one.list("command", argv.iter().map(|word| quoted(word)))
-            }
-            ServerTarget::Url(url, _) => one.text("url", url),
+            ServerTarget::Command(argv) => one["command"] = argv.as_slice().into(),
+            ServerTarget::Url(url, _) => one["url"] = url.as_str().into(),
         }
-        one.raw("disabled", if server.entry.is_disabled { "true" } else { "false" });
-        one.raw("governed", if server.entry.is_governed { "true" } else { "false" });
+        one["disabled"] = server.entry.is_disabled.into();
+        one["governed"] = server.entry.is_governed.into();
         if let Some(snippet) = snippet(server, self.paths) {
-            one.text("snippet", &snippet.text);
-            one.list("notes", snippet.notes.iter().map(|note| quoted(note)));
+            one["snippet"] = snippet.text.into();
+            one["notes"] = snippet.notes.into();
         }
-        one.end()
+        one
     }
-}
-
-/// A JSON object that is written member by member.
-#[derive(Default)]
-struct SummaryObject {
-    text: String,
-}
-
-impl SummaryObject {
-    fn raw(&mut self, key: &str, value: &str) {
-        let comma = if self.text.is_empty() { "" } else { "," };
-        self.text += &format!("{comma}{}:{value}", quoted(key));
-    }
-
-    fn text(&mut self, key: &str, value: &str) {
-        self.raw(key, &quoted(value));
-    }
-
-    fn list(&mut self, key: &str, values: impl Iterator<Item = String>) {
-        let values: Vec<String> = values.collect();
-        self.raw(key, &format!("[{}]", values.join(",")));
-    }
-
-    fn end(self) -> String {
-        format!("{{{}}}", self.text)
-    }
-}
-
-fn quoted(text: &str) -> String {
-    let mut json = Vec::new();
-    write_str(&mut json, text);
-    String::from_utf8(json).unwrap_or_default()
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use tapegate_core::time::{SubSecond, write_rfc3339};
+use tapegate_shim::reload::NO_POLICY;
 use tapegate_store::activity::LogFollower;
 
-use crate::cmd::shim::reload::NO_POLICY;
 use crate::program_name;
 use crate::terminal_output;
 

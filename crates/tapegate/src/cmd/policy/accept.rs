@@ -6,18 +6,21 @@ mod written_files;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
 use tapegate_core::activity::{ActivityEvent, ActivityKind, EventComponent, EventLevel};
+use tapegate_policy::policy_gate::ActivePolicy;
+use tapegate_shim::shim_policy::ShimPolicyLoad;
 use tapegate_store::accepted_policies::{Acceptance, AcceptedPolicy};
+use tapegate_store::activity::{self, log_event};
 
 use super::backtest::backtest_tape::BacktestTape;
 use super::backtest::{self, PolicyImpact};
 use super::policy_loader;
 use crate::approver_check::{self, KeyArgs, PersonAttempt};
-use crate::cmd::shim::shim_policy::{ShimPolicy, ShimPolicyLoad};
 use crate::exit::{Exit, Failure};
 use crate::program_name;
 use crate::settings::{SearchContext, user_state_hint};
-use crate::state_folder::{log_event, now_us};
+use crate::state_folder::now_us;
 use crate::terminal_output;
 use crate::trust::{self, PolicyTrust};
 use crate::views::{plural, unified_diff, visible_text};
@@ -71,9 +74,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         return forget_acceptance(args, &trust, &path, &state, out);
     }
     let (found, texts) = trust::read_file(&path, None);
-    let ShimPolicyLoad { rule, faults, warnings, .. } = found;
+    let ShimPolicyLoad { active_policy, faults, warnings, .. } = found;
     warnings.iter().for_each(|message| terminal_output::warn(message));
-    let Some(rule) = rule else {
+    let Some(active_policy) = active_policy else {
         faults.iter().for_each(|message| terminal_output::error(message, None));
         let message =
             format!("`{}` does not load, so it cannot be accepted", visible_text::path(&path));
@@ -107,7 +110,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let other = visible_text::inline(&other.path.to_string_lossy(), usize::MAX);
         writeln!(out, "`{}` replaces `{other}` here", visible_text::path(&path))?;
     }
-    show(accepted.as_ref(), before.as_ref(), &texts, &rule, (&path, &state), out)?;
+    show(accepted.as_ref(), before.as_ref(), &texts, &active_policy, (&path, &state), out)?;
     // The question goes to the terminal itself, and must come after what it is about.
     out.flush()?;
     let confirm = || attempt.log_if_refused(&state, approver_check::confirm("Accept this policy?"));
@@ -124,7 +127,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         visible_text::path(&path),
         hash.unwrap_or_default()
     );
-    log(&state, "accepted", &message, rule.version());
+    log(&state, "accepted", &message, active_policy.version());
     writeln!(out, "{message}")?;
     Ok(Exit::Ok)
 }
@@ -189,7 +192,7 @@ fn show(
     accepted: Option<&AcceptedPolicy>,
     before: Option<&AcceptedPolicy>,
     texts: &std::collections::BTreeMap<String, String>,
-    rule: &ShimPolicy,
+    active_policy: &ActivePolicy,
     (path, state): (&Path, &Path),
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
@@ -197,8 +200,9 @@ fn show(
     // If no person has reviewed the accepted policy, show all of it.
     let seen = accepted.filter(|accepted| accepted.by_person);
     let old = seen.map(|accepted| accepted.texts.clone()).unwrap_or_default();
-    out.write_all(unified_diff::diffs(&old, texts, palette).as_bytes())?;
-    let Some(before) = before.and_then(|one| trust::read_accepted(one, None).rule) else {
+    let folder = path.parent().unwrap_or(path);
+    out.write_all(unified_diff::diffs(folder, &old, texts, palette).as_bytes())?;
+    let Some(before) = before.and_then(|one| trust::read_accepted(one, None).active_policy) else {
         return Ok(());
     };
     // Projects may share a state folder. A tape that does not name its project belongs to the
@@ -206,8 +210,7 @@ fn show(
     let is_own = path.parent().is_some_and(|project| state.parent() == Some(project));
     let meant = |tape: &BacktestTape| tape.is_governed_by(path).unwrap_or(is_own);
     let folder = state.join("tapes");
-    let found =
-        backtest::find_loosened(&before.active_policy, &rule.active_policy, &folder, meant)?;
+    let found = backtest::find_loosened(&before, active_policy, &folder, meant)?;
     let PolicyImpact { changes, tapes, left_out } = found;
     if left_out > 0 {
         let (tapes, are) =
@@ -241,7 +244,7 @@ fn log(state: &Path, event: &str, message: &str, version: &str) {
         component: Some(EventComponent::Cli),
         policy_reason: Some(message.into()),
         policy_version: (!version.is_empty()).then(|| version.into()),
-        extra: format!("\"event\":\"{event}\"").into(),
+        extra: activity::extra(&json!({ "event": event })),
         ..ActivityEvent::default()
     };
     if let Err(error) = log_event(state, &event) {

@@ -225,7 +225,7 @@ fn active_policy(
 ) -> anyhow::Result<ActivePolicy> {
     let profile = policy_loader::profile(profile, &loaded.policy)?;
     let redactor = policy_loader::redactor(&loaded.policy).map(Arc::new);
-    Ok(ActivePolicy { policy: Some(Arc::new(loaded.policy)), profile, redactor })
+    Ok(ActivePolicy { policy: Some(Arc::new(loaded.policy)), profile, redactor, masking: None })
 }
 
 impl Args {

@@ -12,6 +12,7 @@ use tapegate_policy::decide::{DecisionOutcome, PolicyPrincipal};
 use tapegate_policy::inspect::TransportKind;
 use tapegate_policy::judge::{Judgement, MessageArrival, PolicyJudge, SessionState};
 use tapegate_policy::model::{Policy, Profile};
+use tapegate_policy::predicate::NO_ARGUMENT;
 use tapegate_store::input;
 use tapegate_wire::clock::Clock;
 
@@ -19,7 +20,8 @@ use super::policy_loader;
 use crate::exit::{Exit, Failure};
 use crate::settings::ProjectArgs;
 use crate::terminal_output;
-use crate::views::explanation::{self, Explanation};
+use crate::trust::{self, PendingFile};
+use crate::views::explanation::{self, Explanation, PolicyInForce};
 
 /// Explain how a policy decides a call
 ///
@@ -112,34 +114,17 @@ pub(super) enum ExplainFormat {
 const HELD: Exit = Exit::Code(7);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let found = policy_loader::nearest(args.project.config.as_deref())?;
+    let (found, pending) = policy_loader::nearest_or_pending(args.project.config.as_deref())?;
     let policy = &found.policy;
     let profile = policy_loader::profile(args.project.profile, policy)?;
-    let server = policy_loader::server(args.server_id.as_deref(), policy);
-    let principal = args.who.principal(policy);
-    let wall_us = args.at.unwrap_or_else(|| Clock::start().now().wall_us);
-    // The judge of the shim itself, so that the explanation cannot differ from the decision.
-    let judge = PolicyJudge { policy: Some(policy), profile, source: server, explains: true };
-    let mut state = SessionState::new(principal);
-    let (name, arguments, bytes);
-    let judgement = match &args.frame {
-        Some(text) => {
-            bytes = frame_bytes(text)?;
-            let from = match args.from {
-                SenderArg::Client => Side::Client,
-                SenderArg::Server => Side::Server,
-            };
-            let arrival =
-                MessageArrival { from, carrier: TransportKind::Lines, session: 0, wall_us };
-            judge.judge(&Frame::read(&bytes), arrival, &mut state)
-        }
-        None => {
-            (name, arguments) = (args.name.clone().unwrap_or_default(), arguments_of(args)?);
-            let arguments = arguments.as_deref();
-            judge.judge_call(&args.method, &name, arguments, wall_us, &mut state)
-        }
+    let call = ExplainedCall::read(args)?;
+    let judgement = call.judge(policy, profile);
+    let in_force = match &pending {
+        None => PolicyInForce::ThisFile,
+        Some(pending) => decision_in_force(&call, pending)?,
     };
-    let explained = Explanation { server: server.to_owned(), judgement };
+    let server = policy_loader::server(args.server_id.as_deref(), policy).to_owned();
+    let explained = Explanation { server, judgement, in_force };
     match args.format {
         ExplainFormat::Text => {
             let palette = terminal_output::palette_of_output();
@@ -147,7 +132,91 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         }
         ExplainFormat::Json => out.write_all(&explanation::json(&explained, profile))?,
     }
+    if !call.has_arguments() {
+        suggest_arguments(&explained.judgement);
+    }
     Ok(if args.exit_code { exit_of(&explained.judgement, profile) } else { Exit::Ok })
+}
+
+/// What the command line asks about.
+struct ExplainedCall<'a> {
+    args: &'a Args,
+    name: String,
+    arguments: Option<Vec<u8>>,
+    /// A complete message, in place of the name and the arguments.
+    frame: Option<Vec<u8>>,
+    wall_us: i64,
+}
+
+impl<'a> ExplainedCall<'a> {
+    fn read(args: &'a Args) -> anyhow::Result<Self> {
+        Ok(Self {
+            args,
+            name: args.name.clone().unwrap_or_default(),
+            arguments: arguments_of(args)?,
+            frame: args.frame.as_deref().map(frame_bytes).transpose()?,
+            wall_us: args.at.unwrap_or_else(|| Clock::start().now().wall_us),
+        })
+    }
+
+    /// The decision of a policy, by the judge of the shim itself, so that the explanation cannot
+    /// differ from what happens.
+    fn judge(&self, policy: &Policy, profile: Profile) -> Judgement<'_> {
+        let Self { args, wall_us, .. } = self;
+        let source = policy_loader::server(args.server_id.as_deref(), policy);
+        let judge = PolicyJudge { policy: Some(policy), profile, source, explains: true };
+        let mut state = SessionState::new(args.who.principal(policy));
+        match &self.frame {
+            Some(bytes) => {
+                let from = match args.from {
+                    SenderArg::Client => Side::Client,
+                    SenderArg::Server => Side::Server,
+                };
+                let (carrier, wall_us) = (TransportKind::Lines, *wall_us);
+                let arrival = MessageArrival { from, carrier, session: 0, wall_us };
+                judge.judge(&Frame::read(bytes), arrival, &mut state)
+            }
+            None => {
+                let arguments = self.arguments.as_deref();
+                judge.judge_call(&args.method, &self.name, arguments, *wall_us, &mut state)
+            }
+        }
+    }
+
+    fn has_arguments(&self) -> bool {
+        self.arguments.is_some() || self.frame.is_some()
+    }
+}
+
+/// What the policy in force does in place of a file that is not accepted.
+fn decision_in_force(
+    call: &ExplainedCall<'_>,
+    pending: &PendingFile,
+) -> anyhow::Result<PolicyInForce> {
+    let accepted = pending.in_force.as_ref().map(|accepted| trust::read_accepted(accepted, None));
+    let active = accepted.and_then(|loaded| loaded.active_policy);
+    let Some(policy) = active.and_then(|active| active.policy) else {
+        return Ok(PolicyInForce::None);
+    };
+    let profile = policy_loader::profile(call.args.project.profile, &policy)?;
+    Ok(PolicyInForce::Accepted(call.judge(&policy, profile).outcome(profile)))
+}
+
+/// Suggests `--arguments` if a rule tests an argument and none were given.
+fn suggest_arguments(judgement: &Judgement<'_>) {
+    let steps = judgement.all_calls().flat_map(|call| &call.decision).flat_map(|it| &it.steps);
+    let missing = |step: &String| {
+        let (_, path) = step.split_once(NO_ARGUMENT)?;
+        let name = path.trim_matches('`').trim_start_matches("$.");
+        Some(name.split(['.', '[']).next().unwrap_or(name).to_owned())
+    };
+    let mut names: Vec<String> = steps.filter_map(missing).collect();
+    names.dedup();
+    if !names.is_empty() {
+        let members: Vec<String> = names.iter().map(|name| format!("\"{name}\": …")).collect();
+        let line = format!("pass --arguments '{{{}}}'", members.join(", "));
+        terminal_output::suggest(&format!("rules test arguments, and none were given; {line}"));
+    }
 }
 
 /// The largest arguments or message read from a file or a pipe, in bytes.

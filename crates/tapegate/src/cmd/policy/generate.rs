@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use tapegate_agents::discovery::id_from;
+use tapegate_agents::server_id::id_from;
 use tapegate_core::json;
 use tapegate_core::side::Side;
 use tapegate_core::tape::{LineFault, LineProblem, TapeLine};
@@ -16,6 +16,7 @@ use super::accept::accept_written;
 use super::backtest::backtest_tape::{self, BacktestTape};
 use crate::entry_limit::EntryArgs;
 use crate::exit::{Exit, Failure};
+use crate::file_type::seems_a_tape;
 use crate::output_file::file_only_parser;
 use crate::program_name;
 use crate::terminal_output;
@@ -65,6 +66,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
     let output = args.output.as_deref().filter(|path| path.as_os_str() != "-");
     for path in [output, args.cedar.as_deref()].into_iter().flatten() {
+        refuse_tape(path)?;
         check_overwrite(path, args.force)?;
     }
     let traffic = observe_tapes(&args.tapes, args.server_id.as_deref(), &|_| None)?;
@@ -220,6 +222,16 @@ fn relative_name(file: &Path, policy: Option<&Path>) -> String {
     let name = file.file_name().filter(|_| near).map(PathBuf::from);
     let name = name.or_else(|| std::path::absolute(file).ok());
     name.unwrap_or_else(|| file.to_owned()).to_string_lossy().into_owned()
+}
+
+/// Refuses to overwrite a tape with a policy, even with `--force`.
+fn refuse_tape(path: &Path) -> Result<(), Failure> {
+    if !seems_a_tape(path) {
+        return Ok(());
+    }
+    let message_text = format!("`{}` is a tape, not a policy file", path.display());
+    let hint = "name another file to write, such as tapegate.yaml; tapes to read need no flag";
+    Err(Failure::new(Exit::Usage, message_text).hint(hint))
 }
 
 /// Checks that a file may be written: it does not exist, or `force` is given.

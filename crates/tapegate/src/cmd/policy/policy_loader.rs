@@ -7,15 +7,16 @@ use tapegate_policy::load::{self, PolicyLoadResult};
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_policy::pins::PinLock;
 use tapegate_policy::redact::{RedactionKey, Redactor};
+use tapegate_shim::shim_policy::own_sources;
 use tapegate_store::input;
 use tapegate_yaml::finding::{Finding, Severity};
 
 use crate::exit::{Exit, Failure};
 use crate::local_files::LocalFiles;
 use crate::program_name;
-use crate::settings::{ProfileArg, SearchContext, own_places, own_sources};
+use crate::settings::{ProfileArg, SearchContext, own_places};
 use crate::terminal_output;
-use crate::trust::{self, PolicyTrust};
+use crate::trust::{self, PendingFile, PolicyTrust};
 use crate::views::plural;
 
 /// A policy and its file.
@@ -27,9 +28,17 @@ pub(super) struct LoadedPolicy {
 
 /// The named policy, or else the nearest one.
 pub(super) fn nearest(named: Option<&Path>) -> anyhow::Result<LoadedPolicy> {
+    Ok(nearest_or_pending(named)?.0)
+}
+
+/// The same, and whether the file is not in force.
+pub(super) fn nearest_or_pending(
+    named: Option<&Path>,
+) -> anyhow::Result<(LoadedPolicy, Option<PendingFile>)> {
     let found = read(nearest_path(named, BY_CONFIG)?)?;
     // Commands use the file, sessions the accepted copy; a difference would mislead the user.
-    trust::warn_if_not_in_force(&found.path);
+    let pending = trust::pending_file(&found.path);
+    pending.iter().for_each(PendingFile::warn);
     if let Some(gone) = governing_without_file(named)? {
         terminal_output::warn(&format!(
             "sessions here use the accepted version of `{}`, whose file is gone, and not `{}`",
@@ -37,7 +46,7 @@ pub(super) fn nearest(named: Option<&Path>) -> anyhow::Result<LoadedPolicy> {
             found.path.display()
         ));
     }
-    Ok(found)
+    Ok((found, pending))
 }
 
 /// How most commands name a policy.

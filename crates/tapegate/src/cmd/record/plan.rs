@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use tapegate_core::tape::{Dialect, EntryWriterOptions};
+use tapegate_core::tape::{Dialect, EntryWriterOptions, Mask};
 use tapegate_core::time::{SubSecond, Timestamp, write_rfc3339};
+use tapegate_policy::redact::mask_upstream;
 use tapegate_store::OpenError;
+use tapegate_store::new_tape::{NewTape, sanitize_file_name};
 use tapegate_store::tape_writer::{OnExisting, TapeWriter};
 use tapegate_wire::clock::Clock;
 
 use super::args::{IfExistsArg, RecordArgs, TapeArgs, WireArgs};
 use crate::exit::{Exit, Failure};
-use crate::tape_writer::NewTape;
 use crate::terminal_output;
 use crate::upstream::UpstreamTarget;
 
@@ -38,6 +39,7 @@ impl RecordPlan {
         let upstream = args.wire.upstream.required("to record")?;
         let (dialect, clock) = (args.dialect.into(), Clock::start());
         require_a_file(&args.output)?;
+        // A path that ends in `/` is a folder even if it does not exist yet.
         let folder =
             args.output.is_dir() || args.output.as_os_str().as_encoded_bytes().ends_with(b"/");
         let target = match folder {
@@ -84,6 +86,7 @@ impl RecordPlan {
         let path = match &self.target {
             TapeTarget::File(path) => path.clone(),
             TapeTarget::Folder(folder, word) => {
+                // The start of the session, so that names sort by time.
                 let name = tape_name(word.as_deref(), self.clock.now());
                 let path = folder.join(format!("{name}.jsonl"));
                 return self
@@ -135,9 +138,14 @@ impl RecordPlan {
             existing,
             name: self.wire.name.as_deref(),
             tags: self.wire.tags.iter().map(String::as_str).collect(),
-            upstream: &self.upstream.header_text(),
+            // Command lines often contain tokens, and tapes are shared.
+            upstream: &mask_upstream(&self.upstream.header_text()),
             members: Vec::new(),
-            redactor: self.wire.redaction.redactor()?,
+            mask: self
+                .wire
+                .redaction
+                .redactor()?
+                .map(|redactor| Box::new(redactor) as Box<dyn Mask>),
         };
         Ok(tape.open(self.clock.now()))
     }
@@ -199,16 +207,10 @@ fn open_failure(error: &OpenError) -> anyhow::Error {
 fn tape_name(word: Option<&str>, at: Timestamp) -> String {
     let mut stamp = Vec::new();
     write_rfc3339(&mut stamp, at.wall_us, SubSecond::Millis);
+    // Colons are not allowed in names on some file systems.
     let stamp = String::from_utf8_lossy(&stamp).replace([':', '.'], "-");
     match word {
         Some(word) => format!("tape-{word}-{stamp}"),
         None => format!("tape-{stamp}"),
     }
-}
-
-/// Replaces the characters of a text that do not belong in a file name.
-fn sanitize_file_name(text: &str) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let word: String = text.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();
-    word.trim_start_matches('.').to_owned()
 }

@@ -12,10 +12,10 @@ use super::plan::RecordPlan;
 use crate::exit::{Exit, Failure};
 use crate::runtime;
 use crate::session::{self, SessionEnd, SessionHandler, SessionRoute};
-use crate::tape_writer::SharedTape;
 use crate::terminal_output;
 use crate::verbosity;
 use crate::views::visible_text;
+use tapegate_store::new_tape::SharedTape;
 
 /// How many characters of a line on the server's standard error are shown.
 const STDERR_LINE_CHARS_MAX: usize = 300;
@@ -24,6 +24,7 @@ const STDERR_LINE_CHARS_MAX: usize = 300;
 pub(super) fn run(plan: RecordPlan) -> anyhow::Result<Exit> {
     let runtime = runtime::start()?;
     let _inside = runtime.enter();
+    // Before the server starts, or an early Ctrl-C would leave it behind.
     let signals = Signals::listen()?;
     let headers = plan.wire.upstream.headers();
     let route = SessionRoute {
@@ -31,6 +32,7 @@ pub(super) fn run(plan: RecordPlan) -> anyhow::Result<Exit> {
         headers: &headers,
         http: plan.wire.http.as_deref(),
         // A recorder changes nothing: the server has the same environment as without it.
+        with: Vec::new(),
         without: Vec::new(),
         message_bytes_max: plan.wire.max_message_bytes,
         patience: ShutdownTimeouts::default(),
@@ -60,6 +62,7 @@ impl SessionHandler for RecordSession<'_> {
 
     fn discard(&mut self) {
         if let Some(tape) = self.tape.take() {
+            // No server was started, so an empty tape would only be in the way.
             tape.discard();
         }
     }
@@ -113,6 +116,7 @@ fn report_server_end(outcome: &SessionOutcome, quiet: bool) {
         Some(status) => format!("the MCP server ended ({status})"),
         None => "the MCP server ended".to_owned(),
     };
+    // A server that leaves requests unanswered has failed, even with code 0.
     let failed = outcome.unanswered > 0 || outcome.status.is_none_or(|status| !status.success());
     if !failed && !quiet {
         terminal_output::info(&how);

@@ -8,7 +8,7 @@ use tapegate_core::player::{
 };
 
 use crate::client_transport::ListenArgs;
-use crate::entry_limit::EntryArgs;
+use crate::entry_limit::PlayedTapeArgs;
 use crate::output_file::{CLIENTS, file_only_parser};
 use crate::report_files::RunArgs;
 use crate::upstream::UpstreamArgs;
@@ -87,14 +87,8 @@ pub(crate) struct Args {
     pub(super) report: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) run: RunArgs,
-    /// The file with the secret that the tape was redacted with, if it was your own
-    #[arg(long, value_name = "FILE")]
-    pub(super) redact_key_file: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) entries: EntryArgs,
-    /// The largest message to accept, such as 10MB
-    #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::units::bytes)]
-    pub(super) max_message_bytes: usize,
+    pub(super) tape: PlayedTapeArgs,
 }
 
 /// Which session of the tape is played.

@@ -57,7 +57,8 @@ impl ReplayPlan {
         // Before the player sees the index, so that requests of other sessions do not count as
         // unused.
         choose_session(&mut tape.index, &args)?;
-        let redactor = redactor(&tape.index, args.redact_key_file.clone(), verbosity::is_quiet())?;
+        let redactor =
+            redactor(&tape.index, args.tape.redact_key_file.clone(), verbosity::is_quiet())?;
         Ok(Self { args, tape, redactor, upstream, signer })
     }
 

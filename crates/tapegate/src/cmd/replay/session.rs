@@ -22,13 +22,13 @@ use crate::client_transport::{client_ports, listen, print_address, print_waiting
 use crate::exit::{Exit, Failure};
 use crate::report_files::{self, Registration};
 use crate::runtime;
-use crate::tape_writer::SharedTape;
 use crate::terminal_output;
 use crate::upstream::UpstreamTarget;
 use crate::verbosity;
 use crate::views::report::RunReport;
 use crate::views::report::replay::{add_read_failure, fill};
 use crate::views::summary;
+use tapegate_store::new_tape::SharedTape;
 
 /// Plays the tape until the client is gone, a signal arrives, or a request is not on the tape.
 pub(super) fn run(plan: ReplayPlan) -> anyhow::Result<Exit> {
@@ -48,7 +48,7 @@ pub(super) fn run(plan: ReplayPlan) -> anyhow::Result<Exit> {
         host,
         copy: copy.as_ref(),
         clock,
-        message_bytes_max: args.max_message_bytes,
+        message_bytes_max: args.tape.max_message_bytes,
     };
     let end = |cause: &EndCause, session: Option<&mut RecordedSession>| {
         finish_session(&args, &mut player.borrow_mut(), session, cause, (clock, &registration))
@@ -112,7 +112,7 @@ impl ReplayServer<'_> {
 fn host_options(args: &Args, upstream: Option<UpstreamTarget>) -> ActorHostOptions {
     let headers = args.upstream.headers();
     ActorHostOptions {
-        message_bytes_max: args.max_message_bytes,
+        message_bytes_max: args.tape.max_message_bytes,
         passthrough: upstream.map(|upstream| upstream.link(headers)),
         patience: ShutdownTimeouts::default(),
         notice: Rc::new(terminal_output::warn),
@@ -130,7 +130,7 @@ fn player(args: &Args, tape: LoadedTape, options: PlayerOptions) -> Player {
 /// Registers this start in the requested reports, before anything is played.
 fn register(args: &Args, clock: Clock) -> Result<Registration, Failure> {
     let report = report(args, &ReplaySummary::default(), clock);
-    report_files::register(report, &args.report, &args.run, verbosity::is_quiet())
+    report_files::register(report, &args.report, &args.run)
 }
 
 /// The report of the replay's result.
@@ -161,13 +161,7 @@ fn finish_session(
         let mut report = report(args, &summary, clock);
         broken.iter().for_each(|failure| add_read_failure(&mut report, &failure.message));
         report_files::locate_lines(&mut report);
-        report_files::add_to_all(
-            &mut report,
-            &args.report,
-            &args.run,
-            registration,
-            verbosity::is_quiet(),
-        )?;
+        report_files::add_to_all(&mut report, &args.report, &args.run, registration)?;
     }
     // After the report is written, which has the failure too.
     if let Some(failure) = broken {

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use tapegate_core::player::Player;
 use tapegate_core::relay::RelayEvent;
-use tapegate_core::tape::{Dialect, EntryWriterOptions, Provenance, RecordError};
+use tapegate_core::tape::{Dialect, EntryWriterOptions, Mask, Provenance, RecordError};
 use tapegate_core::time::Timestamp;
+use tapegate_policy::redact::mask_upstream;
+use tapegate_store::new_tape::{NewTape, SharedTape};
 use tapegate_store::tape_writer::OnExisting;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::recorded_session::{OnTapeError, RecordedSession};
@@ -14,7 +16,6 @@ use tapegate_wire::recorded_session::{OnTapeError, RecordedSession};
 use super::plan::ReplayPlan;
 use crate::exit::{Exit, Failure};
 use crate::tape_loader::is_same_file;
-use crate::tape_writer::{NewTape, SharedTape};
 use crate::terminal_output;
 
 /// How often the new tape is synced.
@@ -54,9 +55,9 @@ pub(super) fn open(plan: &ReplayPlan, clock: Clock) -> anyhow::Result<Option<Sha
         tags: header
             .map(|header| header.tags.iter().map(AsRef::as_ref).collect())
             .unwrap_or_default(),
-        upstream: &upstream,
+        upstream: &mask_upstream(&upstream),
         members: Vec::new(),
-        redactor: plan.redactor.clone(),
+        mask: plan.redactor.clone().map(|redactor| Box::new(redactor) as Box<dyn Mask>),
     };
     let tape = tape.open(clock.now()).map_err(|error| {
         let failure = Failure::new(Exit::Io, &error);

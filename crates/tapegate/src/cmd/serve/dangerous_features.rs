@@ -44,6 +44,7 @@ pub(super) fn find(scenario: &Scenario) -> Vec<DangerousFeature> {
 /// A log outside the current folder.
 fn log(output: &LogOutput) -> Option<DangerousFeature> {
     let LogOutput::File(path) = output else { return None };
+    // Not `..` and not `/`; links were made by the user.
     let inside = |step: Component<'_>| matches!(step, Component::Normal(_) | Component::CurDir);
     let message = format!("`logging.output` is outside of this folder: `{path}`");
     (!Path::new(path).components().all(inside))
@@ -62,6 +63,7 @@ fn state(state: &PhaseState, whose: &str, found: &mut Vec<DangerousFeature>) {
 
 fn response(response: &ItemResponse, spot: Spot, whose: &str, found: &mut Vec<DangerousFeature>) {
     let answers = response.branches.iter().map(|branch| &branch.answer);
+    // In any branch: which one is used is decided by the client.
     if answers.chain([&response.otherwise]).any(|answer| matches!(answer, AnswerSource::Handler(_)))
     {
         let message = format!("{whose} has a handler that runs outside of tapegate");

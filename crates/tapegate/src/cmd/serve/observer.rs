@@ -76,6 +76,7 @@ impl ServeObserver {
             }
         }
         if let Some(events) = &self.events {
+            // After the judge, so that a full disk cannot cost a verdict.
             events.borrow_mut().add(at, session, note);
         }
         self.log.borrow_mut().log_note(session, note);
@@ -152,6 +153,7 @@ impl EventFile {
             describe(json, note);
         });
         let line = [&compact(&object)[..], b"\n"].concat();
+        // The session goes on: its client is not responsible for the disk.
         if self.file.write_all(&line).is_err() {
             self.report_lost();
         }

@@ -30,7 +30,6 @@ pub(super) struct ServePlan {
 /// Where a scenario comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ScenarioOrigin {
-    /// A file.
     File(PathBuf),
     /// A file with one tool.
     Tool(PathBuf),
@@ -53,6 +52,7 @@ pub(super) struct ServedScenario {
 impl ServePlan {
     /// Loads the scenario, and rejects arguments that make no sense before anything is started.
     pub(super) fn new(args: Args) -> anyhow::Result<Self> {
+        // First, since a misspelt limit is the user's and not the scenario's.
         local_files::limits()?;
         let origin = ScenarioOrigin::new(&args)?;
         report_files::check_report_paths(&args.report, &origin.path(), "scenario")?;
@@ -77,6 +77,7 @@ impl ServePlan {
             let message = "--events-file names a file of the scenario, which is never changed";
             return Err(Failure::new(Exit::Usage, message).hint("name another file").into());
         }
+        // The findings above say why.
         let Some(scenario) = found.scenario else {
             let message = format!("the scenario `{}` cannot be run", origin.path().display());
             return Err(Failure::new(Exit::Invalid, message).into());
@@ -134,6 +135,7 @@ impl ScenarioOrigin {
     /// Reads the scenario and applies the command line to it.
     pub(super) fn load(&self, args: &Args) -> ServedScenario {
         let mut found = self.read(Some(&args.library));
+        // At each load, or a reload would bring the scenario's own scope back.
         if let (Some(scenario), Some(scope)) = (&mut found.scenario, args.state_scope) {
             scenario.server.scope = scope.into();
         }

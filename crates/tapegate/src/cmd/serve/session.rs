@@ -20,7 +20,6 @@ use super::observer::ServeObserver;
 use super::plan::{ScenarioOrigin, ServePlan};
 use crate::client_transport::{client_ports, listen, print_address, print_waiting_notice};
 use crate::exit::{Exit, Failure};
-use crate::file_watch::FileWatch;
 use crate::report_files::{self, Registration};
 use crate::runtime;
 use crate::terminal_output;
@@ -28,6 +27,7 @@ use crate::verbosity;
 use crate::views::report::RunReport;
 use crate::views::report::serve::fill;
 use crate::views::verdict;
+use tapegate_shim::file_watch::FileWatch;
 
 /// Runs the scenario until the client is gone, a signal arrives, or the scenario gives up.
 pub(super) fn run(plan: ServePlan) -> anyhow::Result<Exit> {
@@ -71,6 +71,7 @@ fn observer(plan: &ServePlan) -> anyhow::Result<ServeObserver> {
 fn engine(plan: &ServePlan, clock: Clock, observer: &Rc<ServeObserver>) -> Engine {
     let observer = Rc::clone(observer);
     let setup = EngineSetup {
+        // Without a seed, each run differs; with one, answers are reproducible.
         seed: plan.args.seed.unwrap_or(clock.now().wall_us as u64),
         env: Rc::new(|name| std::env::var(name).ok()),
         delivery: plan.delivery(),
@@ -99,6 +100,7 @@ async fn serve(
     let bridge = InboundBridge::new(Rc::clone(&session), servers, ShutdownTimeouts::default());
     print_address(&listener, verbosity::is_quiet())?;
     let cause = http::serve(listener, bridge, &session, signals).await;
+    // The bridge refuses them before the engine sees them.
     observer.note_oversize(session.oversize_messages());
     Ok(cause)
 }
@@ -118,6 +120,7 @@ async fn reload(
         watch.changed().await;
         let found = origin.load(args);
         found.report_findings();
+        // Also after an error: the file that must be corrected may be a new one.
         watch.add_files(found.files);
         match found.scenario {
             Some(scenario) => {
@@ -128,6 +131,7 @@ async fn reload(
                     terminal_output::info("reloaded the scenario");
                 }
             }
+            // An editor may save half a file, so a broken scenario never ends a session.
             None => terminal_output::warn("the scenario continues unchanged"),
         }
     }
@@ -155,12 +159,7 @@ fn register(
     clock: Clock,
 ) -> Result<Registration, Failure> {
     let Some(verdict) = verdict else { return Ok(Registration::default()) };
-    report_files::register(
-        report(args, origin, verdict, clock),
-        &args.report,
-        &args.run,
-        verbosity::is_quiet(),
-    )
+    report_files::register(report(args, origin, verdict, clock), &args.report, &args.run)
 }
 
 /// The report of how the expectations were met.
@@ -193,13 +192,7 @@ fn finish_session(
             terminal_output::info(verdict::text(&verdict, terminal_output::palette()).trim_end());
         }
         let mut report = report(args, origin, &verdict, clock);
-        report_files::add_to_all(
-            &mut report,
-            &args.report,
-            &args.run,
-            registration,
-            verbosity::is_quiet(),
-        )?;
+        report_files::add_to_all(&mut report, &args.report, &args.run, registration)?;
     }
     Ok(match (judged, failure, cause) {
         // The verdict comes before the signal: over HTTP a signal is the normal end of a server.

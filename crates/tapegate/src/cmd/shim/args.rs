@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::output_file::{TAPES, file_only_parser};
 use crate::settings::ProjectArgs;
 use crate::upstream::UpstreamArgs;
 
@@ -29,6 +30,13 @@ pub(crate) struct Args {
     /// The file with the hub's shim token [default: where `tapegate hub` writes it]
     #[arg(long, value_name = "FILE", requires = "governance_endpoint")]
     pub(super) token_file: Option<PathBuf>,
+    /// Take all options and the server's command line from this entry, which `wrap` has stored for a
+    /// client that does not pass such arguments on as they are written
+    #[arg(long, value_name = "ID", exclusive = true)]
+    pub(super) entry: Option<String>,
+    /// Record to this folder, one tape a session, also if the policy turns recording off
+    #[arg(long, value_name = "DIR", value_parser = file_only_parser(TAPES))]
+    pub(super) record_to: Option<PathBuf>,
     #[command(flatten)]
     pub(super) upstream: UpstreamArgs,
     /// Listen on this address for HTTP clients, instead of serving one on standard input and
@@ -41,7 +49,45 @@ pub(crate) struct Args {
     /// Log a request as an orphan if it is not answered within this many seconds; 0 for never
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub(super) answer_timeout: u64,
+    /// Further files of ours, which no call may name.
+    #[arg(skip)]
+    pub(super) own_files: Vec<PathBuf>,
+    /// The option that names the policy, as the user knows it.
+    #[arg(skip = "--config")]
+    pub(super) policy_option: &'static str,
 }
+
+impl Args {
+    /// In front of a server of our own that people start by itself.
+    pub(crate) fn in_front_of(
+        command: Vec<String>,
+        server_id: String,
+        policy: Option<PathBuf>,
+        require_policy: bool,
+        http: Option<String>,
+        own_files: Vec<PathBuf>,
+    ) -> Self {
+        Self {
+            server_id: Some(server_id),
+            project: ProjectArgs { config: policy, profile: None },
+            require_policy,
+            governance_endpoint: None,
+            token_file: None,
+            entry: None,
+            record_to: None,
+            upstream: UpstreamArgs::started_by(command),
+            http,
+            own_files,
+            policy_option: "--policy",
+            max_message_bytes: MESSAGE_BYTES_MAX,
+            // The tool ends its commands itself, and its limit may be raised while it runs.
+            answer_timeout: 0,
+        }
+    }
+}
+
+/// The default of `--max-message-bytes`.
+const MESSAGE_BYTES_MAX: usize = 10 << 20;
 
 const EXAMPLES: &str = "\
 Examples:

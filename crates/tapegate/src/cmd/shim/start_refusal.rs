@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::rc::Rc;
 
-use tapegate_core::activity::{ActivityEvent, EventComponent, EventLevel};
 use tapegate_core::actor::Actor;
+use tapegate_shim::start_failure::{self, FailureKind, StartFailure, StartFailureActor};
 use tapegate_wire::actor_host::{self, ActorHost, ActorHostOptions};
 use tapegate_wire::clock::Clock;
 use tapegate_wire::http::bridge_in::{InboundBridge, ServerProvider};
@@ -14,11 +14,7 @@ use tapegate_wire::recorded_session::RecordedSession;
 use tapegate_wire::signals::Signals;
 use tapegate_wire::stdio::{EndCause, ShutdownTimeouts};
 
-use super::journal::{EventSink, ShimJournal, quoted};
-use super::plan::ShimPlan;
-use super::session::{open_activity_log, open_journal, remember_state};
-use super::shim_policy::ShimPolicy;
-use super::start_failure::{self, FailureKind, StartFailure, StartFailureActor};
+use super::start_plan::StartPlan;
 use crate::client_transport::{client_ports, listen, print_address};
 use crate::exit::{Exit, Failure};
 use crate::terminal_output;
@@ -26,70 +22,39 @@ use crate::verbosity;
 
 /// Reports why the session cannot start: on standard error, in the log, and to the client.
 pub(super) async fn refuse_to_start(
-    plan: &ShimPlan,
+    start: &StartPlan,
     kind: FailureKind,
     failure: Failure,
 ) -> anyhow::Result<Exit> {
     let Failure { exit, message: words, hint } = failure;
     terminal_output::error(&words, hint.as_deref());
-    log_failure(plan, kind, &words);
-    if plan.args.http.is_none() && std::io::stdin().is_terminal() {
+    log_failure(start, kind, &words);
+    if start.args.http.is_none() && std::io::stdin().is_terminal() {
         // A person started this by hand and has read the reason.
         return Ok(exit);
     }
     let message = start_failure::shorten_reason(&words, hint.as_deref());
-    serve_failure(plan, StartFailure { message, kind, exit }, Signals::listen()?).await
+    serve_failure(start, (StartFailure { message, kind }, exit), Signals::listen()?).await
 }
 
 /// Logs why the session cannot start, before a journal exists.
-pub(super) fn log_failure(plan: &ShimPlan, kind: FailureKind, reason: &str) {
-    let observing = ShimPolicy::observe_only(plan.wanted);
-    let sink = open_activity_log(plan, &observing).map_or_else(EventSink::Nowhere, EventSink::file);
+pub(super) fn log_failure(start: &StartPlan, kind: FailureKind, reason: &str) {
+    start_failure::log_failure(&start.shim, kind, reason);
     // This may be the project's first log. Later sessions must continue it.
-    remember_state(plan);
-    note_failure(plan, &open_journal(plan, &observing, sink), kind, reason);
-}
-
-/// Logs why the session cannot start.
-pub(super) fn note_failure(
-    plan: &ShimPlan,
-    journal: &ShimJournal,
-    kind: FailureKind,
-    reason: &str,
-) {
-    let event = start_failed_event(plan.clock.now().wall_us, kind, reason);
-    journal.log_event_quietly(event);
-}
-
-/// The event for a session that cannot start.
-pub(super) fn start_failed_event(
-    wall_us: i64,
-    kind: FailureKind,
-    reason: &str,
-) -> ActivityEvent<'static> {
-    let faults: Vec<String> = reason.lines().take(20).map(quoted).collect();
-    ActivityEvent {
-        wall_us,
-        level: EventLevel::Error,
-        kind: kind.event(),
-        component: Some(EventComponent::Shim),
-        policy_reason: Some(format!("the session cannot start: {reason}").into()),
-        extra: format!("\"event\":\"start_failed\",\"faults\":[{}]", faults.join(",")).into(),
-        ..ActivityEvent::default()
-    }
+    start.remember_state();
 }
 
 /// Answers every request with the reason why the session cannot start, until the client leaves.
 pub(super) async fn serve_failure(
-    plan: &ShimPlan,
-    failure: StartFailure,
+    start: &StartPlan,
+    failure: (StartFailure, Exit),
     signals: Signals,
 ) -> anyhow::Result<Exit> {
     let stand_in = FailureListener {
-        http: plan.args.http.as_deref(),
-        message_bytes_max: plan.args.max_message_bytes,
+        http: start.args.http.as_deref(),
+        message_bytes_max: start.args.max_message_bytes,
         quiet: verbosity::is_quiet(),
-        clock: plan.clock,
+        clock: start.shim.clock,
     };
     stand_in.run(failure, signals).await
 }
@@ -107,11 +72,11 @@ impl FailureListener<'_> {
     /// Answers until the client leaves.
     pub(super) async fn run(
         &self,
-        failure: StartFailure,
+        (failure, exit): (StartFailure, Exit),
         mut signals: Signals,
     ) -> anyhow::Result<Exit> {
         let bytes_max = self.message_bytes_max;
-        let (farewell, exit) = (failure.message.clone(), failure.exit);
+        let farewell = failure.message.clone();
         let actor: Rc<RefCell<dyn Actor>> = Rc::new(RefCell::new(StartFailureActor(failure)));
         let options = ActorHostOptions {
             message_bytes_max: bytes_max,

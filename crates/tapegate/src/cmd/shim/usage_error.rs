@@ -9,15 +9,15 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
+use tapegate_shim::start_failure::{self, FailureKind, StartFailure, start_failed_event};
+use tapegate_store::activity::log_event;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::signals::Signals;
 
-use super::start_failure::{self, FailureKind, StartFailure};
-use super::start_refusal::{FailureListener, start_failed_event};
+use super::start_refusal::FailureListener;
 use crate::exit::Exit;
 use crate::runtime;
 use crate::settings::SearchContext;
-use crate::state_folder::log_event;
 use crate::terminal_output;
 
 /// Every request gets the same answer, so there is no reason to accept large ones.
@@ -58,7 +58,6 @@ fn serve_error(reason: &str) -> anyhow::Result<()> {
     let failure = StartFailure {
         message: start_failure::shorten_reason(reason, Some(hint)),
         kind: FailureKind::Settings,
-        exit: Exit::Usage,
     };
     let stand_in = FailureListener {
         http: None,
@@ -66,7 +65,7 @@ fn serve_error(reason: &str) -> anyhow::Result<()> {
         quiet: true,
         clock: Clock::start(),
     };
-    runtime.block_on(async { stand_in.run(failure, Signals::listen()?).await })?;
+    runtime.block_on(async { stand_in.run((failure, Exit::Usage), Signals::listen()?).await })?;
     Ok(())
 }
 

@@ -32,7 +32,7 @@ pub(super) struct RowFilterArgs {
 /// Selects the rows to show.
 pub(super) struct RowFilter {
     args: RowFilterArgs,
-    /// Whether the tape is still being written: what is not answered yet is slow so far.
+    /// Whether the tape is still being written; then unanswered requests count as slow so far.
     is_live: bool,
 }
 

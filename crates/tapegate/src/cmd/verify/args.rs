@@ -6,7 +6,7 @@ use std::time::Duration;
 use tapegate_core::json::path::JsonPath;
 use tapegate_core::verifier::CallSelection;
 
-use crate::entry_limit::EntryArgs;
+use crate::entry_limit::PlayedTapeArgs;
 use crate::output_file::file_only_parser;
 use crate::upstream::UpstreamArgs;
 
@@ -49,14 +49,8 @@ pub(crate) struct Args {
     /// repeatable
     #[arg(long, value_name = "FILE", value_parser = file_only_parser(PRINTED))]
     pub(super) report: Vec<PathBuf>,
-    /// The file with the secret that the tape was redacted with, if it was your own
-    #[arg(long, value_name = "FILE")]
-    pub(super) redact_key_file: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) entries: EntryArgs,
-    /// The largest message to accept, such as 10MB
-    #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::units::bytes)]
-    pub(super) max_message_bytes: usize,
+    pub(super) tape: PlayedTapeArgs,
 }
 
 /// Why a report is not printed by --report.

@@ -68,7 +68,7 @@ fn link_options(args: &Args) -> LinkOptions {
         if verbosity::is_quiet() { Rc::new(|_| ()) } else { Rc::new(terminal_output::warn) };
     // All requests are done by then, so stopping the server early loses nothing.
     let patience = ShutdownTimeouts { grace: GRACE, ..ShutdownTimeouts::default() };
-    LinkOptions { message_bytes_max: args.max_message_bytes, patience, notice }
+    LinkOptions { message_bytes_max: args.tape.max_message_bytes, patience, notice }
 }
 
 /// Prints and reports the result, and determines the exit code.

@@ -1,6 +1,6 @@
 //! Approval requests as people and programs see them.
 
-use tapegate_store::approvals::ApprovalDecision;
+use tapegate_store::approvals::{ApprovalDecision, ApprovalOutcome};
 
 use super::*;
 

@@ -29,6 +29,7 @@ pub(crate) fn fill(ran: &[TestedFile], unreached: &[String], mut report: RunRepo
     if !unreached.is_empty() {
         let cases = unreached.iter().map(|text| ReportCase {
             name: text.clone(),
+            // A rule without a test may still be right.
             outcome: ReportOutcome::Warning,
             rule: Some((&UNREACHED).into()),
             message: text.clone(),
@@ -58,6 +59,7 @@ fn case(came: &CaseResult, test: &TestCase) -> ReportCase {
         rule: failed.then(|| (&UNEXPECTED).into()),
         message: if failed { policy_tests::message(came) } else { String::new() },
         details: if failed { policy_tests::details(came, Palette::Plain) } else { String::new() },
+        // Tests have no numbers; the line leads to them in an editor.
         position: TapePosition { number: None, line: Some(u64::from(test.spot.line)) },
         duration_ms: None,
         facts,

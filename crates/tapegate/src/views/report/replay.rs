@@ -126,6 +126,7 @@ pub(crate) fn fill(
     let differing = &summary.differing_first;
     let extra = &summary.extra_reads_first;
     let apart = (differing.len() + extra.len()) as u64;
+    // One case for all: millions of equal requests would make a report unreadable.
     let answered = (summary.matched + summary.courtesies).saturating_sub(apart);
     if answered > 0 {
         let name = format!("{answered} answered");
@@ -167,6 +168,7 @@ fn divergence_case(divergence: &Divergence, teller: &DivergenceView<'_>) -> Repo
         json.number("number", u64::from(near.number));
         json.raw("score", format!("{:.3}", near.score).as_bytes());
         let (old, new) = teller.params(divergence, near);
+        // Without differences if a text is not JSON; the request itself is in the facts.
         let found = differences(&old, &new, DIFFERENCES_MAX).unwrap_or_default();
         json::differences(&found).iter().for_each(|(key, fact)| json.raw(key, fact));
     });
@@ -278,6 +280,7 @@ fn changed_reply_case(reply: &ChangedReply) -> ReportCase {
 fn unused_case(unused: &UnusedRequest) -> ReportCase {
     ReportCase {
         name: subject(&unused.method, unused.name.as_deref()),
+        // It is not known that anything is wrong: the client may need less than before.
         outcome: ReportOutcome::Skipped,
         rule: Some((&UNUSED).into()),
         message: format!("{}{}", UNUSED_MESSAGE, unused.number),

@@ -32,6 +32,7 @@ pub(crate) static UNFINISHED: ReportRule = ReportRule::new(
 impl ServerStart {
     /// This process, as the first start of a run.
     pub(crate) fn current(run_id: Option<String>) -> Self {
+        // Tells the starts of several clients apart that write to one report.
         let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
         let parent_pid = u32::try_from(parent).unwrap_or_default();
         let (pid, finished, registered) = (std::process::id(), true, None);
@@ -42,6 +43,7 @@ impl ServerStart {
     pub(super) fn unfinished_suite() -> ReportSuite {
         let case = ReportCase {
             name: "start".to_owned(),
+            // A start that was killed has proven nothing, and must not look like a success.
             outcome: ReportOutcome::Failed,
             rule: Some((&UNFINISHED).into()),
             message: "this start did not end normally: it was killed, failed, or is still running"
@@ -72,6 +74,7 @@ impl RunOutcome {
     /// Parses the result of [`RunOutcome::as_str`] for a start that left `unread` messages unread.
     pub(crate) fn read(word: &str, unread: u64) -> Option<Self> {
         match word {
+            // Reports have one word for both, so the count decides.
             "untested" if unread > 0 => Some(Self::Unread),
             "untested" => Some(Self::Untested),
             "passed" | "safe" => Some(Self::Passed),

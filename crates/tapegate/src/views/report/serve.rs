@@ -39,6 +39,7 @@ fn case(ruling: &ExpectationResult) -> ReportCase {
     let (outcome, rule) = match ruling.outcome {
         Came::Kept => (ReportOutcome::Passed, None),
         Came::Broken => (ReportOutcome::Failed, Some(Cow::Owned(rule))),
+        // Neither kept nor broken, since it was never reached.
         Came::Untested => (ReportOutcome::Skipped, Some(Cow::Owned(rule))),
     };
     let seen = JsonWriter::line_of(&ruling.seen, write_seen);

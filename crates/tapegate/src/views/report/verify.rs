@@ -22,9 +22,7 @@ pub(crate) enum ChangeGroup {
     Server,
     /// The other lists of what it offers.
     Lists,
-    /// Its answers.
     Answers,
-    /// Its notifications.
     Notifications,
     /// Its requests to the client.
     Questions,
@@ -137,7 +135,7 @@ pub(crate) fn fill(verify_report: &VerifyReport, mut report: RunReport) -> RunRe
     report
 }
 
-/// One case for everything that was compared and has not changed.
+/// One case for all comparisons that found no change.
 fn unchanged_case(
     verify_report: &VerifyReport,
     group: ChangeGroup,

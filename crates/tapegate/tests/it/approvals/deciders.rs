@@ -197,6 +197,30 @@ fn the_export_of_a_key_says_for_which_projects_it_counts() {
 }
 
 #[test]
+fn a_request_with_a_quorum_waits_for_enough_approvers() {
+    let state = RequestFolder::new();
+    state.ask(ID, |request| {
+        request.approvers = vec!["alice".to_owned(), "bob".to_owned()];
+        request.quorum = 2;
+    });
+    for _ in 0..2 {
+        let (_, err) = state.says(&["approve", ID], 0);
+        assert!(err.contains("was approved by alice; 1 more approver must approve it"), "{err}");
+        assert_eq!(state.approvals().decision(ID).unwrap(), None);
+    }
+    let (out, _) = state.says(&["show", ID], 0);
+    assert!(out.contains("quorum      1 of 2 approvals, by alice"), "{out}");
+    let (json, _) = state.says(&["--format", "jsonl"], 0);
+    assert!(json.contains("\"quorum\":2,\"approved_by\":[\"alice\"]"), "{json}");
+    let (_, err) = state.says(&["approve", ID, "--session", "--by", "bob"], 1);
+    assert!(err.contains("needs several approvers"), "{err}");
+    let (out, _) = state.says(&["approve", ID, "--by", "bob"], 0);
+    assert!(out.contains(&format!("approved {ID}")), "{out}");
+    let log = std::fs::read_to_string(state.log()).unwrap();
+    assert!(log.contains("\"event\":\"voted\"") && log.contains("\"decided_by\":\"bob\""), "{log}");
+}
+
+#[test]
 fn no_flag_stands_in_for_a_person_s_answer() {
     let state = RequestFolder::new();
     state.ask(ID, |_| {});

@@ -66,7 +66,10 @@ fn every_tape_in_a_folder_is_looked_over() {
     fs::create_dir(folder.path().join("empty")).unwrap();
     let done = check(folder.path(), &["empty"], b"");
     let said = String::from_utf8_lossy(&done.stderr);
-    assert!(said.starts_with("error: there is no tape in `empty`\n\nhint: "), "{said}");
+    assert!(
+        said.starts_with("error: there is no tape, log or policy in `empty`\n\nhint: "),
+        "{said}"
+    );
     assert_eq!(done.status.code(), Some(2));
 }
 

@@ -1,12 +1,14 @@
 //! Starts, ends, kills, and what outlives them.
 
 use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
 
 use rustix::process::Signal;
 use tapegate_store::user_state::PrivateDir;
 
-use super::{HubFolder, log};
-use crate::support::wait_until;
+use super::{HubFolder, POLICY, RunningHub, log};
+use crate::support::{tapegate, wait_until};
 
 #[test]
 fn a_second_hub_is_refused_with_words_and_a_third_may_start_when_the_first_has_ended() {
@@ -30,6 +32,38 @@ fn a_second_hub_is_refused_with_words_and_a_third_may_start_when_the_first_has_e
 }
 
 #[test]
+fn a_project_without_a_state_folder_is_told_how_to_get_one_if_the_users_hub_is_taken() {
+    let (home, one, two) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let run_in = |folder: &tempfile::TempDir, args: &[&str]| {
+        let mut command = tapegate();
+        command.args(args).current_dir(folder.path()).env("HOME", home.path());
+        for name in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "TAPEGATE_HOME", "TAPEGATE_LOG"] {
+            command.env_remove(name);
+        }
+        command
+    };
+    for folder in [&one, &two] {
+        fs::write(folder.path().join("tapegate.yaml"), POLICY).unwrap();
+    }
+    let hub = ["hub", "--log-format", "human"];
+    let _running = RunningHub::start(run_in(&one, &hub));
+    let taken = run_in(&two, &hub).output().unwrap();
+    assert_eq!(taken.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&taken.stderr);
+    let hint = "\nhint: this project has no state folder of its own, so it shares the user's with \
+                other projects: `tapegate init --state-only` makes one";
+    assert!(text.contains("another hub is running") && text.contains(hint), "{text}");
+    let made = run_in(&two, &["init", "--state-only"]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let mut second = RunningHub::start(run_in(&two, &hub));
+    second.signal(Signal::TERM);
+    assert_eq!(second.end().code(), Some(143));
+    assert!(two.path().join(".tapegate/hub").is_dir());
+    assert_eq!(fs::read_to_string(two.path().join("tapegate.yaml")).unwrap(), POLICY);
+}
+
+#[test]
 fn a_hub_that_is_asked_to_end_says_so_to_those_who_listen_and_ends() {
     let place = HubFolder::new();
     let mut hub = place.start();
@@ -49,6 +83,27 @@ fn a_hub_that_is_asked_to_end_says_so_to_those_who_listen_and_ends() {
     });
     assert!(listening.contains("event: shutdown"), "{listening}");
     assert_eq!(hub.end().code(), Some(0));
+}
+
+#[test]
+fn a_hub_that_ends_does_not_wait_for_a_shim_that_was_killed_before() {
+    let place = HubFolder::new();
+    let mut hub = place.start();
+    let beat = r#"{"server_id":"fs","connection_id":"c1"}"#;
+    hub.post("/governance/heartbeat", beat);
+    let mut stream = TcpStream::connect(&hub.address).unwrap();
+    let headers = hub.headers();
+    write!(stream, "GET /governance/stream?connection_id=c1 HTTP/1.1\r\n{headers}\r\n").unwrap();
+    let streams = |count| format!("connections_active{{transport=\"stream\"}} {count}");
+    wait_until("the stream", || hub.get("/metrics").body.contains(&streams(1)));
+    // As the kernel does for a process that is killed.
+    drop(stream);
+    wait_until("the end of the stream", || hub.get("/metrics").body.contains(&streams(0)));
+    hub.signal(Signal::TERM);
+    assert_eq!(hub.end().code(), Some(143));
+    hub.listener.take().unwrap().join().unwrap();
+    let printed = hub.said.lock().unwrap();
+    assert!(!printed.contains("did not shut down"), "{printed}");
 }
 
 #[test]
@@ -165,4 +220,21 @@ fn without_a_policy_everything_is_let_through_and_that_is_said() {
     hub.says("observing only");
     assert_eq!(hub.evaluate("rm")["decision"], "forward");
     assert_eq!(hub.get("/governance/snapshot").json()["version"], "");
+    let shown = |hub: &HubFolder| {
+        let mut command = tapegate();
+        command.args(["log", "--kind", "policy", "--state"]).arg(hub.state());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert!(
+        shown(&place).contains(" no policy            (no policy: observing only;"),
+        "{}",
+        shown(&place)
+    );
+    let governed = HubFolder::new();
+    let _hub = governed.start();
+    let line = shown(&governed);
+    assert!(
+        line.contains(" policy loaded        (policy ") && line.contains(" loaded; prof"),
+        "{line}"
+    );
 }

@@ -66,6 +66,25 @@ fn a_yes_at_the_terminal_puts_the_shown_change_in_force() {
 }
 
 #[test]
+fn explain_tells_a_file_that_was_not_accepted_from_the_policy_in_force() {
+    let project = LoosenedProject::new();
+    let explain = |more: &[&str]| {
+        let done = project.command(&[&["explain", "x"], more].concat()).output().unwrap();
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let expected = "tools/call x on server *\n  production: forward (rules), once this file is \
+                    accepted; the policy in force: deny\n  development: forward\n";
+    assert!(explain(&[]).starts_with(expected), "{}", explain(&[]));
+    let json: Value = serde_json::from_str(&explain(&["--format", "json"])).unwrap();
+    assert_eq!((&json["production"], &json["in_force"]), (&"forward".into(), &"deny".into()));
+    let (code, said) = at_terminal(&project.command(&["accept"]), "y\n");
+    assert_eq!(code, 0, "{said}");
+    assert!(explain(&[]).contains("  production (in force): forward (rules)\n"));
+    let json: Value = serde_json::from_str(&explain(&["--format", "json"])).unwrap();
+    assert_eq!(json.get("in_force"), None);
+}
+
+#[test]
 fn anything_else_leaves_what_was_in_force() {
     let project = LoosenedProject::new();
     for (ahead, answer, expected) in [

@@ -167,3 +167,53 @@ fn a_name_that_differs_from_a_pinned_one_by_blanks_or_case_is_told_apart_from_it
     let out = explain("other");
     assert!(out.contains("pins: new: never pinned; denied"), "{out}");
 }
+
+#[test]
+fn an_argument_that_is_missing_is_told_from_one_that_is_wrong() {
+    let project = PolicyProject::new();
+    let explain = |more: &[&str]| {
+        let done =
+            project.policy(&[&["explain", "write_file", "--server-id", "files"], more].concat());
+        (done.out, done.err)
+    };
+    let missing = "`tmp-only` (line 16) does not match: the call has no argument `$.path`\n";
+    let (out, err) = explain(&[]);
+    assert!(out.contains(missing), "{out}");
+    let hint = "rules test arguments, and none were given; pass --arguments '{\"path\": …}'\n";
+    assert_eq!(err, format!("\nhint: {hint}"));
+    // Nothing more can be suggested to those who pass arguments.
+    let (out, err) = explain(&["--arguments", r#"{"other":1}"#]);
+    assert!(out.contains(missing) && err.is_empty(), "{out}{err}");
+}
+
+#[test]
+fn a_command_that_is_refused_is_explained_in_plain_words() {
+    let project = PolicyProject::with(
+        "schema: 1\ngovernance: {defaults: {action: deny}}\npolicies:\n  - name: git-operations\n    \
+         description: Version control\n    commands:\n      - {pattern: git status, frequency: 3}\n      \
+         - {pattern: git push --force origin main, frequency: 1, review: true}\n",
+    );
+    let explain = |command: &str| {
+        let arguments = format!("{{\"command\":\"{command}\"}}");
+        let all = ["explain", "bash_recorder.execute", "--arguments", &arguments];
+        project.policy(&all).exits(0).out
+    };
+    assert_eq!(
+        explain("rm -rf x"),
+        "\
+tools/call bash_recorder.execute on server *
+  production (in force): deny (rules)
+  development: forward, logged as WOULD_BLOCK
+  1. visibility: source `*` exposes it
+  2. command: `rm -rf …` (writes)
+  3. rules: `git-operations` (line 4, approve) does not match: the command is not `git push --force origin main`
+  4. rules: `git-operations` (line 4, forward) does not match: the command is not `git status`
+  5. rules: no rule matches; the default is deny
+  6. outcome: denied
+"
+    );
+    let out = explain("git push --force origin main");
+    let line = "  production (in force): waits for a person (workflow `default`, approval, rule \
+                `git-operations`)\n";
+    assert!(out.contains(line), "{out}");
+}

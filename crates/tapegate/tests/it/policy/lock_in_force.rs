@@ -111,7 +111,7 @@ fn a_long_lock_is_told_in_short_and_shown_whole_to_whoever_wants_that() {
     assert_eq!(short.lines().count(), 11, "{short}");
     assert!(short.contains("+ s: tool t8 is new (readOnlyHint: true)"), "{short}");
     let (whole, rest) = rest.split_once("[y/N]").unwrap();
-    assert!(whole.contains("+++ file/tapegate.lock"), "{whole}");
+    assert!(whole.contains("/tapegate.lock") && whole.contains("@@ -0,0 +1,"), "{whole}");
     assert!(whole.contains("+  \"schema\": 1,"), "{whole}");
     assert!(rest.contains("9 of 9 differences accepted"), "{rest}");
     COMMANDS.iter().for_each(|command| assert!(!project.is_warned_of(command), "{command:?}"));

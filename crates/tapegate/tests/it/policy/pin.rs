@@ -144,6 +144,17 @@ fn a_live_server_is_asked_for_all_pages_of_all_it_has() {
 }
 
 #[test]
+fn a_server_that_writes_until_it_exits_does_not_fail_at_it() {
+    let project = PolicyProject::new();
+    let mut server = server("kind");
+    // As servers in Node do: a write to a closed pipe is an error with a trace.
+    let late = "trap '' PIPE; printf 'late\\n' 2>/dev/null || echo 'write EPIPE' >&2";
+    server.last_mut().unwrap().push_str(&format!("\n{late}\n"));
+    let server: Vec<&str> = server.iter().map(String::as_str).collect();
+    project.policy(&[&["pin", "--server-id", "live"], &server[..]].concat()).exits(0);
+}
+
+#[test]
 fn a_server_that_cannot_be_had_changes_nothing() {
     let project = PolicyProject::new();
     let pin = |arguments: &[&str]| project.policy(&[&["pin", "--all"], arguments].concat());

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{GovernedFolder, SECRET, assert_told, calls, command_of};
-use crate::peers::{self, PeerClient, PeerProcess, PeerServer, PeerTransport};
+use super::{GovernedFolder, SECRET, assert_told, calls};
+use crate::peers::{self, PeerClient, PeerTransport};
 
 const TS1: PeerClient = PeerClient { python: None, script: &["governed.mjs", "1"] };
 const TS2: PeerClient = PeerClient { python: None, script: &["governed.mjs", "legacy"] };
@@ -46,41 +46,14 @@ is_governed! {
 fn governed(client: PeerClient, near: PeerTransport, far: PeerTransport) {
     let stand = GovernedFolder::new();
     let decided = stand.decided();
-    let upstream = (far == PeerTransport::Http).then(|| {
-        let server = PeerServer::Modern.listen(PeerTransport::Http);
-        let mut line = stand.recorder();
-        line.extend(["--http", "127.0.0.1:0", "--upstream-http", &server.url].map(str::to_owned));
-        (PeerProcess::start(command_of(&line)), server)
+    let told = stand.serve((near, far), |target| {
+        let mut command = client.command(near, target);
+        command.env("CALLS", calls().to_string());
+        serde_json::from_str(&peers::transcript(command)).expect("a driver prints JSON")
     });
-    let mut line = match &upstream {
-        Some((recorder, _)) => {
-            let end = ["--upstream-http".to_owned(), recorder.url.clone()];
-            [stand.shim(), end.to_vec()].concat()
-        }
-        None => stand.in_front_of_a_process(),
-    };
-    let told = if near == PeerTransport::Stdio {
-        run(client, PeerTransport::Stdio, &line)
-    } else {
-        let at = line.iter().position(|word| word == "shim").expect("a shim") + 1;
-        line.splice(at..at, ["--http", "127.0.0.1:0"].map(str::to_owned));
-        let shim = PeerProcess::start(command_of(&line));
-        let told = run(client, PeerTransport::Http, std::slice::from_ref(&shim.url));
-        shim.stop();
-        told
-    };
     decided.join().expect("both were decided");
-    if let Some((recorder, _)) = upstream {
-        recorder.stop();
-    }
     assert_outcomes(&told);
     stand.assert_in_order();
-}
-
-fn run(client: PeerClient, link: PeerTransport, target: &[String]) -> Value {
-    let mut command = client.command(link, target);
-    command.env("CALLS", calls().to_string());
-    serde_json::from_str(&peers::transcript(command)).expect("a driver prints JSON")
 }
 
 fn assert_outcomes(told: &Value) {

@@ -196,7 +196,7 @@ fn ec_rec_007_a_tape_of_a_gigabyte_is_played_in_bounded_memory() {
     run.send(lines(&[call(1, "large", LARGE - 1)]).as_bytes());
     run.lines(4);
     // Enough for a body or two, and an index that does not depend on the size of bodies.
-    assert!(run.memory_kb_max() < 48_000, "{} KB", run.memory_kb_max());
+    assert!(run.own_memory_kb_max() < 24_000, "{} KB", run.own_memory_kb_max());
     let end = run.end_of_input().exits(0);
     let got = [SMALL - 1, 0, SMALL / 2].map(|n| answer(n, n) + "\n").concat();
     end.client_got((got + &answer(1, &text) + "\n").as_bytes());

@@ -249,8 +249,8 @@ fn every_flag_of_the_help_is_taken() {
             }
             // These have their own tests.
             "--recording" | "--http" | "--upstream" | "--upstream-http" | "--header"
-            | "--header-env" | "--log-level" | "--force" | "--help" | "--allow-host"
-            | "--allow-origin" | "--report-mode" | "--run-id" | "--version"
+            | "--header-env" | "--bearer-env" | "--log-level" | "--force" | "--help"
+            | "--allow-host" | "--allow-origin" | "--report-mode" | "--run-id" | "--version"
             | "--redact-key-file" => continue,
             other => panic!("{other} is new: try it here"),
         };

@@ -51,6 +51,10 @@ fn the_schema_of_policies_agrees_with_check() {
         ),
         with("activity: {rotate_bytes: 100000}"),
         with(
+            "approval: {w: {channels: [c, d]}}\nchannels: {c: {type: ntfy, url: 'http://h/t'}, d: {type: slack, room: C1, secret_env: T, users: {U1: ann}, signing_secret_env: S}}",
+        ),
+        with("approval: {w: {channels: [c]}}\nchannels: {c: {type: desktop, approve_button: true}}"),
+        with(
             "profile: development\nprofiles: {production: {approval: {timeout: 10s}, pins: {on_drift: deny}}}",
         ),
         "schema: 1\ngovernance: {defaults: {action: policy, policy_id: p}}\n\
@@ -107,6 +111,8 @@ fn the_schema_of_policies_agrees_with_check() {
         with("telemetry: {otlp: {protocol: udp}}"),
         with("telemetry: {batch: {scheduled_delay_ms: 5}}"),
         with("telemetry: {resource: {a: 5}}"),
+        with("channels: {c: {type: pigeon}}"),
+        with("channels: {c: {url: 'http://h/t'}}"),
     ];
     agree("policy", "tapegate.yaml", &good, &bad);
 }

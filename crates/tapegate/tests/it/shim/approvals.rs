@@ -201,6 +201,7 @@ fn progress_is_told_by_the_caller_s_own_token_or_not_at_all() {
     let first = run.line_with("notifications/progress");
     let first: serde_json::Value = serde_json::from_str(&first).unwrap();
     assert_eq!(first["params"]["progressToken"], "mine", "{first}");
+    assert!(first["params"]["message"].as_str().unwrap().contains("`people`"), "{first}");
     let got = String::from_utf8(run.got()).unwrap();
     assert_eq!(got.lines().count(), 1, "{got}");
 }

@@ -1,9 +1,15 @@
 //! Shims that have joined a hub: it supplies the policy and handles approvals, and they end with
 //! it.
 
+mod channels;
+mod concurrent_approvals;
 mod event_upload;
 mod impostor;
+mod in_agent;
+mod lost_callers;
+mod progress;
 mod scripted_hub;
+mod shared_grants;
 
 use std::fs;
 use std::net::TcpListener;

@@ -95,7 +95,10 @@ fn what_a_person_accepts_is_in_force_at_once() {
     let shown = String::from_utf8_lossy(&done.stdout).into_owned();
     assert_eq!(done.status.code(), Some(0), "{shown}{}", String::from_utf8_lossy(&done.stderr));
     // No person has reviewed the policy yet, so all of it is shown.
-    assert!(shown.contains("--- /dev/null\n+++ file/tapegate.yaml\n"), "{shown}");
+    let policy = run.folder().join("tapegate.yaml");
+    let head =
+        format!("--- nothing that a person has accepted\n+++ {}\n@@ -0,0 +1", policy.display());
+    assert!(shown.contains(&head), "{shown}");
     assert!(shown.contains("1× tools/call rm: deny → forward"), "{shown}");
     run.until("the accepted policy", |run| has_event(run.folder(), "reloaded"));
     assert!(passes(&mut run, 2, "rm"));

@@ -52,3 +52,18 @@ fn what_became_of_a_held_call_is_shown_and_counted() {
     let stats = out(&command("120").args(["stats", file]).output().unwrap());
     assert!(stats.contains("2 denied"), "{stats}");
 }
+
+#[test]
+fn a_held_call_that_was_answered_with_a_task_still_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = [
+        r#"{"type":"header","version":"1.0","name":"files","recorded_at":"2026-03-20T14:22:11.000000Z","upstream":"x","thoughtjack_version":"0.1.0"}"#,
+        r#"{"type":"message","seq":1,"ts":"2026-03-20T14:22:11.000000Z","dir":"c2s","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","task":{}}},"held":true}"#,
+        r#"{"type":"message","seq":2,"ts":"2026-03-20T14:22:11.000000Z","dir":"s2c","msg":{"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t"}}},"by":"tapegate"}"#,
+    ];
+    let file = folder.path().join("tape.jsonl");
+    fs::write(&file, tape.join("\n") + "\n").unwrap();
+    let text = shown(&[file.to_str().unwrap()]);
+    let row = text.lines().find(|line| line.contains("write")).unwrap();
+    assert!(row.contains("waits for a person"), "{text}");
+}

@@ -7,7 +7,7 @@ use std::process::Command;
 use rustix::process::Pid;
 
 /// The processes that carry `mark` in their environment.
-pub(super) fn marked(mark: &str) -> Vec<Pid> {
+pub(crate) fn marked(mark: &str) -> Vec<Pid> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let has = |pid: &i32| {

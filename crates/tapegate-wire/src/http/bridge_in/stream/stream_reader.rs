@@ -3,16 +3,12 @@
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
 use super::super::super::OutboundBytes;
-use super::super::super::body::{BrokenBody, PieceStream};
+use super::super::super::body::{BrokenBody, KEEP_ALIVE, PieceStream};
 use super::{ClientStream, LineStatus, ListenState, wake};
-
-/// How often an idle stream sends a keep-alive comment.
-pub(in super::super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The reading end of a stream, held by a connection.
 pub(in super::super) struct EventStreamReader {

@@ -39,7 +39,7 @@ pub(crate) fn accept_written(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let (found, texts) = trust::read_file(&path, None);
-    match found.rule.is_some() {
+    match found.active_policy.is_some() {
         true => accept(&path, texts, WrittenFile::Policy).map(|_| ()),
         false => Ok(()),
     }
@@ -96,7 +96,7 @@ fn accept(
         }
         // A person who confirms a change of the lock does not see the rest of the policy.
         by_person = accepted.by_person || written == WrittenFile::Policy;
-        if !confirm_change(&name, &accepted.texts, &texts)? {
+        if !confirm_change(path, &accepted.texts, &texts)? {
             let line = program_name::command("policy accept");
             terminal_output::info(&format!("it is written but not in force; `{line}` accepts it"));
             return Ok(false);
@@ -112,11 +112,12 @@ fn accept(
 /// Asks whether to put a change in force. Lock files describe every tool in full, so a long change
 /// of a lock is summarized, and shown in full on request.
 fn confirm_change(
-    name: &str,
+    path: &Path,
     old: &BTreeMap<String, String>,
     new: &BTreeMap<String, String>,
 ) -> Result<bool, Failure> {
-    let whole = unified_diff::diffs(old, new, terminal_output::palette());
+    let (name, folder) = (visible_text::path(path), path.parent().unwrap_or(path));
+    let whole = unified_diff::diffs(folder, old, new, terminal_output::palette());
     let question = format!("Put this change of `{name}` in force?");
     match short_summary(old, new).filter(|_| whole.lines().count() > WHOLE_LINES_MAX) {
         Some(short) => approver_check::confirm_long(&format!("{short}\n{question}"), &whole),

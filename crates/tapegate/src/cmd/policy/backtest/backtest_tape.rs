@@ -10,8 +10,8 @@ use tapegate_store::tape_source::TapeSource;
 
 use crate::exit::{Exit, Failure};
 use crate::settings::server_id;
-use crate::tape_writer::{TAPE_FOLDER, TAPE_POLICY};
 use crate::upstream::UpstreamTarget;
+use tapegate_store::new_tape::{TAPE_FOLDER, TAPE_POLICY};
 
 /// How deeply folders are searched.
 const DEPTH_MAX: usize = 16;
@@ -65,10 +65,14 @@ pub(crate) fn tapes_in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     collect_tapes(folder, 0, &mut found)?;
     if found.is_empty() {
         let message = format!("there is no tape in `{}`", folder.display());
-        let hint = format!("the names of tapes end in {}", ENDINGS.join(", "));
-        return Err(Failure::new(Exit::Invalid, message).hint(hint));
+        return Err(Failure::new(Exit::Invalid, message).hint(ending_hint()));
     }
     Ok(found)
+}
+
+/// How tapes are named.
+pub(crate) fn ending_hint() -> String {
+    format!("the names of tapes end in {}", ENDINGS.join(", "))
 }
 
 /// The tapes among the other files of a folder, recognized by their headers.
@@ -100,6 +104,11 @@ fn collect_tapes(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Resul
         }
     }
     Ok(())
+}
+
+/// Whether a file has the name of a tape, whatever its content.
+pub(crate) fn has_tape_name(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| is_tape(&name.to_string_lossy()))
 }
 
 fn is_tape(name: &str) -> bool {

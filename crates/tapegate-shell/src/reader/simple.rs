@@ -1,0 +1,133 @@
+//! Simple commands: assignments, a program, its arguments.
+
+use super::{CommandReader, ReadResult, is_name};
+use crate::command_tree::{
+    CommandNode, CompoundCommand, ShellWord, SimpleCommand, VariableAssignment, WordPart,
+};
+
+/// Builtins whose arguments may be assignments of arrays.
+const DECLARATIONS: [&str; 5] = ["declare", "typeset", "local", "export", "readonly"];
+
+impl CommandReader {
+    /// A simple command, or the definition of a function.
+    pub(super) fn simple_or_function(&mut self) -> ReadResult<CommandNode> {
+        let mut command = SimpleCommand::default();
+        loop {
+            self.skip_blanks()?;
+            if let Some(redirection) = self.redirection()? {
+                command.redirections.push(redirection);
+                continue;
+            }
+            match self.peek() {
+                None | Some('\n' | ';' | '&' | '|' | ')') => break,
+                Some('(') => return self.function_after(command),
+                Some(_) => {}
+            }
+            if command.words.is_empty()
+                && let Some(assignment) = self.assignment()?
+            {
+                command.assignments.push(assignment);
+                continue;
+            }
+            let word = self.argument(&command)?;
+            command.words.push(word);
+        }
+        let is_empty = command.words.is_empty()
+            && command.assignments.is_empty()
+            && command.redirections.is_empty();
+        if is_empty { Err(self.unexpected()) } else { Ok(CommandNode::Simple(command)) }
+    }
+
+    /// A word of a command; after a declaration builtin, it may assign an array.
+    fn argument(&mut self, command: &SimpleCommand) -> ReadResult<ShellWord> {
+        let declares = command
+            .words
+            .first()
+            .and_then(ShellWord::literal)
+            .is_some_and(|program| DECLARATIONS.contains(&program.as_str()));
+        let mut word = self.word()?;
+        let ends_with_equals = || match word.parts.last() {
+            Some(WordPart::Literal { text, quoted: false }) => text.ends_with('='),
+            _ => false,
+        };
+        if declares && self.peek() == Some('(') && ends_with_equals() {
+            word.parts.push(WordPart::Array(self.array_elements()?));
+        }
+        Ok(word)
+    }
+
+    /// The function that a single plain word followed by `(` defines.
+    fn function_after(&mut self, command: SimpleCommand) -> ReadResult<CommandNode> {
+        let name = match command.words.as_slice() {
+            [word] if command.assignments.is_empty() && command.redirections.is_empty() => {
+                word.plain().map(str::to_owned)
+            }
+            _ => None,
+        };
+        let Some(name) = name else { return Err(self.unexpected()) };
+        self.at += 1;
+        self.skip_blanks()?;
+        self.expect(")")?;
+        let kind = self.function(name)?;
+        let compound = CompoundCommand { kind, redirections: Vec::new() };
+        Ok(CommandNode::Compound(Box::new(compound)))
+    }
+
+    /// Takes `name=`, `name+=` or `name[…]=` with its value, if one comes next.
+    fn assignment(&mut self) -> ReadResult<Option<VariableAssignment>> {
+        let start = self.at;
+        let mut name = String::new();
+        while let Some(letter) =
+            self.peek().filter(|one| one.is_ascii_alphanumeric() || *one == '_')
+        {
+            name.push(letter);
+            self.at += 1;
+        }
+        if !is_name(&name) {
+            self.at = start;
+            return Ok(None);
+        }
+        let mut subscript = None;
+        if self.peek() == Some('[') {
+            self.at += 1;
+            subscript = Some(self.nest(Self::subscript)?);
+        }
+        self.take("+");
+        if !self.take("=") {
+            self.at = start;
+            return Ok(None);
+        }
+        let is_array = self.peek() == Some('(');
+        let values = match self.peek() {
+            Some('(') => self.array_elements()?,
+            Some(letter) if !super::is_metacharacter(letter) => vec![self.word()?],
+            Some('<' | '>') if self.peek_at(1) == Some('(') => return Err(self.unexpected()),
+            _ => vec![ShellWord::default()],
+        };
+        Ok(Some(VariableAssignment { name, subscript, values, is_array }))
+    }
+
+    /// The elements of `name=( … )`.
+    fn array_elements(&mut self) -> ReadResult<Vec<ShellWord>> {
+        self.expect("(")?;
+        let mut words = Vec::new();
+        loop {
+            self.skip_lines()?;
+            if self.take(")") {
+                return Ok(words);
+            }
+            let word = self.word()?;
+            // `[index]=value` evaluates the index.
+            if matches!(word.parts.first(), Some(WordPart::Wildcard(text)) if text.starts_with('['))
+            {
+                return Err(self.unreadable("an array element with an index"));
+            }
+            if let Some(WordPart::Literal { text, quoted: false }) = word.parts.first()
+                && text.starts_with('[')
+            {
+                return Err(self.unreadable("an array element with an index"));
+            }
+            words.push(word);
+        }
+    }
+}

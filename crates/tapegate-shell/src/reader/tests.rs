@@ -1,0 +1,35 @@
+//! Lines that are not read, and why.
+
+use super::read_commands;
+
+#[test]
+fn an_unreadable_line_says_what_and_where() {
+    for (line, error) in [
+        ("echo 'a", "a single quote is not closed at character 8"),
+        ("echo \"a", "a double quote is not closed at character 8"),
+        ("echo $(ls", "expected `)` at character 10"),
+        ("echo ${x", "an unknown parameter expansion at character 9"),
+        ("echo `ls", "a backquote is not closed at character 9"),
+        ("ls )", "unexpected `)` at character 4"),
+        ("if true; then ls", "expected `fi` at character 17"),
+        ("ls &&", "a command is missing after `&&` or `||` at character 6"),
+        ("ls | ", "unexpected line break"),
+        ("coproc ls", "`coproc` at character 1"),
+        ("echo @(a)", "an extended glob, which bash reads only with an option at character 7"),
+        ("echo $[1]", "arithmetic in the old form `$[` at character 6"),
+        ("cat <<E\nx", "a here-document has no end at character 10"),
+        ("e\\\ncho", "an escaped line break without a blank before it at character 2"),
+        ("[[ a > b ]]", "a comparison in `[[` by `<` or `>` at character 6"),
+        ("echo a\0b", "there is a NUL in the command line at character 1"),
+    ] {
+        let found = read_commands(line).unwrap_err().to_string();
+        let wanted = if line.ends_with("| ") {
+            "the command line ends too early at character 6"
+        } else {
+            error
+        };
+        assert_eq!(found, wanted, "{line:?}");
+    }
+    let deep = format!("{}ls{}", "( ".repeat(40), " )".repeat(40));
+    assert!(read_commands(&deep).unwrap_err().reason.contains("nested too deeply"));
+}
