@@ -105,6 +105,11 @@ impl ForegroundProcess {
     }
 }
 
+/// Whether we lead our session. If its terminal is closed, the kernel signals only its leader.
+pub fn is_session_leader() -> bool {
+    raw::session_id() == getpid().as_raw_pid()
+}
+
 /// Reports each stop, and the exit.
 fn watch(pid: Pid, changes: &mpsc::UnboundedSender<StateChange>) {
     let all = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;

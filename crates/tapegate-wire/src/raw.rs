@@ -1,4 +1,4 @@
-//! The only module with `unsafe` code: five calls that have no safe equivalent.
+//! The only module with `unsafe` code: six calls that have no safe equivalent.
 
 #![expect(unsafe_code, reason = "each block says why it is sound")]
 
@@ -56,6 +56,15 @@ pub(crate) fn watch_origin(number: i32, is_from_process: Arc<AtomicBool>) -> io:
         })
     }
     .map(|_| ())
+}
+
+/// The id of our session; 0 if it was created outside of our PID namespace, as in many containers.
+/// rustix cannot express that: its `getsid` panics or returns an invalid id.
+pub(crate) fn session_id() -> i32 {
+    unsafe extern "C" {
+        safe fn getsid(pid: i32) -> i32;
+    }
+    getsid(0)
 }
 
 /// Releases the resident pages of a read-only file mapping without modified pages.

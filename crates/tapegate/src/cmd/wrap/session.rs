@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use rustix::process::{Signal, getpid, getsid};
+use rustix::process::Signal;
 use tapegate_agents::discovery::ServerScan;
 use tapegate_hub::service::SessionTotals;
-use tapegate_wire::foreground::{ForegroundProcess, ForegroundSignals, ReceivedSignal};
+use tapegate_wire::foreground::{
+    ForegroundProcess, ForegroundSignals, ReceivedSignal, is_session_leader,
+};
 use tokio::time::Instant;
 
 use super::agent_choice::AgentChoice;
@@ -294,7 +296,7 @@ fn pass_on(process: &ForegroundProcess, received: ReceivedSignal, deadline: &mut
     // A second request is urgent.
     let is_urgent = signal == Signal::TERM && deadline.is_some();
     // If its terminal is closed, a session's leader alone is told, and the other programs later.
-    let is_for_leader = signal == Signal::HUP && getsid(None) == Ok(getpid());
+    let is_for_leader = signal == Signal::HUP && is_session_leader();
     if is_from_process || is_for_leader {
         process.signal(if is_urgent { Signal::KILL } else { signal });
     }
