@@ -12,10 +12,13 @@ impl CommandReader {
     /// A simple command, or the definition of a function.
     pub(super) fn simple_or_function(&mut self) -> ReadResult<CommandNode> {
         let mut command = SimpleCommand::default();
+        // As bash: `x=1 y=(2)` and `>f y=(2)` are read, `x=1 >f y=(2)` is a syntax error.
+        let mut may_be_array = true;
         loop {
             self.skip_blanks()?;
             if let Some(redirection) = self.redirection()? {
                 command.redirections.push(redirection);
+                may_be_array = command.assignments.is_empty();
                 continue;
             }
             match self.peek() {
@@ -24,9 +27,10 @@ impl CommandReader {
                 Some(_) => {}
             }
             if command.words.is_empty()
-                && let Some(assignment) = self.assignment()?
+                && let Some(assignment) = self.assignment(may_be_array)?
             {
                 command.assignments.push(assignment);
+                may_be_array = true;
                 continue;
             }
             let word = self.argument(&command)?;
@@ -74,7 +78,7 @@ impl CommandReader {
     }
 
     /// Takes `name=`, `name+=` or `name[…]=` with its value, if one comes next.
-    fn assignment(&mut self) -> ReadResult<Option<VariableAssignment>> {
+    fn assignment(&mut self, may_be_array: bool) -> ReadResult<Option<VariableAssignment>> {
         let start = self.at;
         let mut name = String::new();
         while let Some(letter) =
@@ -99,6 +103,7 @@ impl CommandReader {
         }
         let is_array = self.peek() == Some('(');
         let values = match self.peek() {
+            Some('(') if !may_be_array => return Err(self.unexpected()),
             Some('(') => self.array_elements()?,
             Some(letter) if !super::is_metacharacter(letter) => vec![self.word()?],
             Some('<' | '>') if self.peek_at(1) == Some('(') => return Err(self.unexpected()),

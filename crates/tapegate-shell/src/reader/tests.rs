@@ -33,3 +33,13 @@ fn an_unreadable_line_says_what_and_where() {
     let deep = format!("{}ls{}", "( ".repeat(40), " )".repeat(40));
     assert!(read_commands(&deep).unwrap_err().reason.contains("nested too deeply"));
 }
+
+#[test]
+fn arrays_are_assigned_where_bash_reads_them() {
+    for line in ["x=1 y=(1)", ">f x=(1)", "2>&1 x=(1)", ">f x=1 y=(2)", "x=1 >f y=2 true"] {
+        assert!(read_commands(line).is_ok(), "{line}");
+    }
+    for line in ["x= 2>&1 x=(1)", "x=(1) >f y=(1)", ">f x=1 >g y=(1)", "x= <<<z y=(1)"] {
+        assert!(read_commands(line).is_err(), "{line}");
+    }
+}
