@@ -102,7 +102,7 @@ impl ConfigGuard {
         let path = lock.config().to_owned();
         let original =
             read(&path).map_err(|source| GuardError::Read { path: path.clone(), source })?;
-        // Replacing it would work all the same: renaming asks for rights to the folder alone.
+        // `rename` needs rights to the folder alone, so it would not fail.
         if replace::is_read_only(&path) {
             return Err(GuardError::ReadOnly { path });
         }
@@ -236,7 +236,7 @@ fn restore_original(
             RestoreOutcome::Recreated
         }
         Err(error) if error.kind() == io::ErrorKind::InvalidData => set_aside(path, original)?,
-        // A pipe in its place would stop whoever reads it.
+        // Reading a pipe would block.
         Err(_) if is_special(path) => {
             let aside = replace::free_name(&with_suffix(path, CHANGED));
             fs::rename(path, &aside)?;

@@ -90,13 +90,13 @@ pub enum OverlayRefusal {
     #[error("the agent's command line has `{0}`, which the overlay would replace")]
     Argument(String),
     /// The arguments have no place.
-    #[error("the command does not name a program of {0}, after which its arguments could be put")]
+    #[error("the command does not name a program of {0} to which arguments could be added")]
     Program(&'static str),
     /// The agent would read its own configs.
-    #[error("the agent's command `{0}` takes its servers from its configs alone")]
+    #[error("the agent's command `{0}` takes servers only from its configs")]
     Command(String),
     /// Servers of other places would be lost, or would run around the gate.
-    #[error("`{0}` may have servers, which an overlay cannot express")]
+    #[error("`{0}` may define servers that an overlay cannot include")]
     OtherSource(String),
     /// The text does not fit.
     #[error("the entries are too long for a variable")]

@@ -23,7 +23,7 @@ pub enum UngovernableEntry {
     #[error("governed already")]
     Governed,
     /// The shim speaks HTTP only.
-    #[error("its URL is not http or https, which is all that a shim connects to")]
+    #[error("its URL is neither http nor https, and a shim connects to nothing else")]
     Scheme,
     /// The client does something for the connection that a shim does not.
     #[error("a shim has nothing that corresponds to its setting `{0}`")]

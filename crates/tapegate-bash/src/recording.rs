@@ -28,7 +28,7 @@ pub mod session_reader;
 
 use std::path::{Path, PathBuf};
 
-/// The folder of recordings, and where what is in it.
+/// The folder of recordings, and the paths in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordingFolder {
     path: PathBuf,

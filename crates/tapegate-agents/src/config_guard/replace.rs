@@ -31,7 +31,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Whether nobody may write to a file, as its mode says. The superuser could all the same.
+/// Whether the file's mode has no write bit. Root could still write to it.
 pub(crate) fn is_read_only(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|about| about.mode() & 0o222 == 0)
 }

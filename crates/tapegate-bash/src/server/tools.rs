@@ -79,7 +79,7 @@ fn nullable(kind: &str) -> Value {
     json!({"type": [kind, "null"]})
 }
 
-/// What commands cannot do, so that nobody has to find out.
+/// Describes the limits of the sandbox, for the description of the tool.
 fn sandbox_text(config: &BashConfig) -> String {
     let sandbox = &config.execution.sandbox;
     let mut text = String::new();

@@ -118,7 +118,7 @@ impl DesktopChannel {
         earlier: &str,
     ) -> Result<String, ChannelError> {
         let notification = notification::request(request, daemon.features, self.may_approve);
-        // What an earlier hub has shown has buttons that nobody listens to.
+        // The buttons of a notification that an earlier hub has shown no longer work.
         let replaces = daemon.number_in(earlier).unwrap_or(NEW);
         let number = self.notify(daemon, &notification, replaces).await?;
         let has_approve = notification.buttons.iter().any(|(key, _)| *key == APPROVE);

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 use tapegate_hub::hub_policy::{HubPolicyLoad, PolicyBundle};
 use tapegate_hub::service::{OPENAPI, ROUTES};
+use tapegate_policy::model::CHANNEL_PROTOCOLS;
 
 use crate::support::{HubFixture, policy, raw, request, with_hub};
 
@@ -360,4 +361,12 @@ fn event() -> Value {
         "shipped_seq": 1,
         "extra": {"x": 1}
     })
+}
+
+#[test]
+fn the_types_of_channels_are_those_of_the_policy_language() {
+    let document: Value = serde_json::from_str(OPENAPI).unwrap();
+    let channels = &document["components"]["schemas"]["Readiness"]["properties"]["channels"];
+    let words: Vec<&str> = CHANNEL_PROTOCOLS.iter().map(|protocol| protocol.word).collect();
+    assert_eq!(channels["items"]["properties"]["type"]["enum"], json!(words));
 }

@@ -237,7 +237,7 @@ table! { GROUP_COMMAND "group_command", Refuse, "A permitted command.";
     "class": CLASS, own_extension =>
         "The most that a command may do to be permitted by the pattern, from `read-only` over `writes`, `network` and `runs-commands` to `unknown`. Default: unknown.";
     "risk": Choice(&["low", "medium", "high"]), own_extension => "How much harm such commands can do. For people.";
-    "why": Text, own_extension => "Why the pattern is as it is. For people.";
+    "why": Text, own_extension => "The reason for the pattern. For people.";
 }
 
 table! { ANNOTATIONS "annotations", Refuse,
@@ -285,15 +285,15 @@ table! { WORKFLOW "workflow", Refuse, "An approval workflow.";
     "in_agent": List(&GLOB_SHAPE), own_extension =>
         "Clients whose user may answer in the client itself, by MCP elicitation: globs over the name by which a client introduces itself, such as `claude-code` and `codex-mcp-client`. Name only clients that show the question to their user. Not with `approvers`, since the user is the caller. Default: none.";
     "escalate": Table(&ESCALATION), own_extension =>
-        "A second workflow that a call goes to if nobody has answered after some time. Default: none.";
+        "A second workflow, which a call goes to if it is still undecided after a while. Default: none.";
     "channels": List(&Name), own_extension =>
         "Channels that are told of each call, all at once; the first answer counts. They need a hub. `tapegate approvals` can always decide. Default: none.";
 }
 
 table! { ESCALATION "escalation", Refuse, "When a call that still waits goes to a second workflow.";
-    "after": TIME_SHAPE, required => "How long the call waits before, at least 5s and less than `timeout`.";
+    "after": TIME_SHAPE, required => "How long the call waits first, at least 5s and less than `timeout`.";
     "to": Name, required =>
-        "The second workflow. Its channels are told of the call, and its approvers may decide, too. All else stays as in the first one.";
+        "The second workflow. Its channels are told of the call, and its approvers may decide, too. Everything else stays as the first workflow says.";
 }
 
 table! { CHANNEL "channel", Refuse,

@@ -1,7 +1,7 @@
 //! Requests that other approvers may decide, too, once they have waited for some time.
 //!
-//! A request carries from the start when that is and who they are. So every process knows it without
-//! being told, also after a restart, and no agent can bring it forward.
+//! The request's file has the time and these approvers from the start. So every process knows them,
+//! also after a restart, and no agent can bring the time forward.
 
 use rustix::fs::OFlags;
 

@@ -146,7 +146,7 @@ impl ApprovalStore {
             if others && now_us < decided.at_us.saturating_add(PRECEDENCE_US) {
                 continue;
             }
-            // When the request has gone to a second workflow is its own, who may decide is the call's.
+            // The request keeps its escalation time; the call says who may decide.
             let escalation = request.escalation.as_ref().zip(call.escalation.as_ref());
             let escalation =
                 escalation.map(|(then, now)| Escalation { at_us: then.at_us, ..now.clone() });

@@ -37,9 +37,9 @@ use grant::GrantArgs;
 /// With --for or --session, `approve` also grants that the same call passes again, and with --under
 /// or --matching calls that differ from it in one argument. `grants` lists that and revokes it.
 ///
-/// `approve` and `deny` need a person at a terminal: they show the whole request and ask. In a
-/// coding agent's shell and without a terminal they refuse, unless `--non-interactive --key-file`
-/// names a copy of the project's key, made by `tapegate approvals export-key`.
+/// `approve` and `deny` need a person at a terminal: they show the whole request and ask. Without a
+/// terminal they refuse, unless `--non-interactive --key-file` names a copy of the project's key,
+/// made by `tapegate approvals export-key`. In a coding agent's shell they always refuse.
 ///
 /// Values that the policy redacts are masked. `show --reveal` shows them to a person at a terminal
 /// while the request is pending, and logs that.

@@ -56,8 +56,8 @@ pub(crate) fn text(pinned: &PinReport<'_>, written: bool, palette: Palette) -> S
     let lock = visible_text::path(pinned.lock);
     write!(out, "{servers}: {offered} offered, ").ok();
     match (total, pinned.accepted) {
-        (0, _) => writeln!(out, "all as it was accepted in {lock}; nothing to write").ok(),
-        (total, 0) => writeln!(out, "{total} not as accepted in {lock}; nothing was written").ok(),
+        (0, _) => writeln!(out, "all match {lock}; nothing to write").ok(),
+        (total, 0) => writeln!(out, "{total} differ from {lock}; nothing was written").ok(),
         (total, accepted) if written && !pinned.is_in_force => writeln!(
             out,
             "{accepted} of {total} differences written to {lock}, which is not in force; \

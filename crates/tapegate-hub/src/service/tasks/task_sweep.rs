@@ -202,7 +202,8 @@ impl Hub {
             }
         }
         if count > 0 {
-            let message = format!("a shim is gone; requests that have no caller any more: {count}");
+            let message =
+                format!("a shim has disconnected; requests that have no caller any more: {count}");
             self.log(EventLevel::Warn, ActivityKind::Hub, &message);
         }
     }

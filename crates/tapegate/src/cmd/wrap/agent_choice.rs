@@ -221,7 +221,13 @@ impl AgentChoice {
 
     fn missing_failure(&self, search: &SearchContext<'_>) -> Failure {
         let places = self.places(search);
-        let places = places.iter().map(|(path, _)| format!("  {}", path.display()));
+        // Those of macOS are searched on every system, but nobody would put a config there.
+        let is_foreign = |path: &PathBuf| {
+            let path = path.to_string_lossy();
+            !cfg!(target_os = "macos") && path.contains("/Library/Application Support/")
+        };
+        let places = places.iter().filter(|(path, _)| !is_foreign(path));
+        let places = places.map(|(path, _)| format!("  {}", path.display()));
         let places = places.collect::<Vec<_>>().join("\n");
         let message = format!("config file not found: {} has none at\n{places}", self.client.name);
         Failure::new(Exit::Io, message)

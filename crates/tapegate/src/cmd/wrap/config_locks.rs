@@ -225,11 +225,11 @@ pub(crate) fn lock_failure(error: ConfigLockError) -> Failure {
 fn rewrite_failure(error: GuardError) -> Failure {
     let (exit, hint) = match &error {
         // The text of the config is the cause, not the disk.
-        GuardError::Rewrite { .. } => (Exit::Invalid, "every config is as it was"),
+        GuardError::Rewrite { .. } => (Exit::Invalid, "no config was changed"),
         GuardError::ReadOnly { .. } => {
             (Exit::Io, "make it writable; or use --overlay, which touches no config")
         }
-        _ => (Exit::Io, "every config is as it was"),
+        _ => (Exit::Io, "no config was changed"),
     };
     Failure::new(exit, &error).hint(hint)
 }

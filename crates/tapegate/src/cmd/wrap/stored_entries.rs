@@ -90,7 +90,7 @@ pub(crate) fn read(user_state: &Path, reference: &str) -> Result<Vec<String>, Fa
     let missing = |reason: String| {
         let message = format!("there is no entry `{}`: {reason}", path.display());
         Failure::new(Exit::Invalid, message)
-            .hint("the session of `wrap` that has stored it is over; start the agent again")
+            .hint("the `wrap` session that stored it has ended; start the agent again")
     };
     let text = fs::read_to_string(&path).map_err(|error| missing(error.to_string()))?;
     let object: Value = serde_json::from_str(&text).unwrap_or_default();
