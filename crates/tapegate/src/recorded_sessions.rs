@@ -1,5 +1,6 @@
 //! The recorded sessions of a project, and the words by which commands take their tapes.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -11,6 +12,7 @@ use crate::file_type;
 use crate::program_name;
 use crate::settings::SearchContext;
 use crate::state_folder::StateArgs;
+use crate::terminal_output;
 use crate::views::recorded_sessions as view;
 
 /// The word for the newest session.
@@ -74,14 +76,25 @@ pub(crate) fn tapes(named: &[PathBuf], state: &StateArgs) -> anyhow::Result<Vec<
 
 /// The tapes in a folder. Other files of such names, as the activity log is, are left out.
 fn tapes_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut tapes = backtest_tape::tapes_in_folder(folder)?;
-    tapes.retain(|path| file_type::seems_a_tape(path));
-    match tapes.is_empty() {
-        true => {
+    let named = backtest_tape::tapes_in_folder(folder)?;
+    let (tapes, others): (Vec<_>, Vec<_>) =
+        named.into_iter().partition(|path| file_type::seems_a_tape(path));
+    // Opening a pipe would wait for its other end.
+    let others = others.iter().filter(|path| path.is_file());
+    let unreadable = others.filter_map(|path| Some((path, File::open(path).err()?)));
+    let unreadable =
+        unreadable.map(|(path, error)| format!("cannot read `{}`: {error}", path.display()));
+    let unreadable: Vec<String> = unreadable.collect();
+    match (tapes.is_empty(), unreadable.first()) {
+        (false, _) => {
+            unreadable.iter().for_each(|message| terminal_output::warn(message));
+            Ok(tapes)
+        }
+        (true, Some(message)) => Err(Failure::new(Exit::Io, message)),
+        (true, None) => {
             let message = format!("there is no tape in `{}`", folder.display());
             Err(Failure::new(Exit::Invalid, message).hint(backtest_tape::ending_hint()))
         }
-        false => Ok(tapes),
     }
 }
 

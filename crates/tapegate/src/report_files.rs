@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use tapegate_core::tape::TapeLine;
@@ -36,10 +37,21 @@ pub(crate) fn check_report_paths(
         if path.is_dir() {
             return Err(unwritable(path, &rustix::io::Errno::ISDIR.into()));
         }
+        if is_named_pipe(path) {
+            let message_text = format!("`{}` is a pipe, not a regular file", path.display());
+            return Err(Failure::new(Exit::Usage, message_text).hint("name a file for --report"));
+        }
         // A typo such as `--report tapegate.yaml` must not destroy the file.
         refuse_foreign_file(path)?;
     }
     Ok(())
+}
+
+/// Whether a path is a pipe in a folder. Opening one waits for a reader, which may never come. The
+/// pipes of a shell's `>(…)` have no place in a folder, and are open already.
+fn is_named_pipe(path: &Path) -> bool {
+    let place = std::fs::canonicalize(path);
+    place.and_then(|place| place.metadata()).is_ok_and(|there| there.file_type().is_fifo())
 }
 
 /// Whether a file with this beginning is one of our reports: JSON, JUnit or SARIF.

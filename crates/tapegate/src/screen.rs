@@ -78,6 +78,12 @@ fn start() -> Option<Child> {
         Some("" | "cat") => return None,
         Some(command) => command,
     };
+    if !is_installed(command) {
+        if wanted.is_some() {
+            terminal_output::warn(&format!("cannot start `{command}`, which PAGER names"));
+        }
+        return None;
+    }
     let mut shell = Command::new("sh");
     let child = shell.args(["-c", command]).stdin(Stdio::piped()).spawn().ok()?;
     // Ctrl-C is for the pager: if we exited, it would share the terminal with the shell.
@@ -87,6 +93,21 @@ fn start() -> Option<Child> {
         tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).ok();
     }
     Some(child)
+}
+
+/// Whether the shell finds the program of a command. It would start without it, and the output
+/// would be lost. A command that is more than words is left to the shell.
+fn is_installed(command: &str) -> bool {
+    let program = command.split_whitespace().find(|word| !word.contains('='));
+    let Some(program) =
+        program.filter(|word| !word.contains(['"', '\'', '$', '`', '(', '{', '\\']))
+    else {
+        return true;
+    };
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "command -v \"$1\"", "sh", program]);
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    shell.status().is_ok_and(|status| status.success())
 }
 
 impl Write for Pager<'_> {

@@ -41,6 +41,11 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
+    /// Whether nothing was found only because the tape has nothing to compare with.
+    pub fn has_compared_nothing(&self) -> bool {
+        !self.has_findings() && self.answers == 0 && self.notifications == 0
+    }
+
     /// Whether anything has changed.
     pub fn has_findings(&self) -> bool {
         !self.findings.is_empty() || self.findings_more > 0

@@ -24,7 +24,7 @@ pub struct RedactionReport {
     pub lines: u64,
     /// Lines in which something was masked.
     pub lines_masked: u64,
-    /// Places in messages that were masked.
+    /// Places that were masked: values in messages, and whole texts that are not messages.
     pub places: u64,
     /// Headers that now contain the rules. An overwatch tape has no header, so its rules and key
     /// must be given again for replay.
@@ -148,8 +148,8 @@ impl LineJob<'_> {
         if !self.masked && !is_header && self.redactor.mask_data(numbered.text) == numbered.text {
             line = compact(numbered.text).into_owned();
             line.push(b'\n');
-        } else if !is_header {
-            self.masked = true;
+        } else if !is_header && !self.masked {
+            self.count_place();
         }
         self.report.lines += 1;
         self.report.lines_masked += u64::from(self.masked);
@@ -158,7 +158,9 @@ impl LineJob<'_> {
 
     fn header<'a>(&mut self, mut header: TapeHeader<'a>) -> TapeHeader<'a> {
         let upstream = mask_upstream(&header.upstream);
-        self.masked |= upstream != header.upstream;
+        if upstream != header.upstream {
+            self.count_place();
+        }
         header.upstream = Cow::Owned(upstream);
         header.name = header.name.map(|name| self.text(name));
         header.tags = header.tags.into_iter().map(|tag| self.text(tag)).collect();
@@ -171,12 +173,13 @@ impl LineJob<'_> {
         let masked = self.redactor.message(&message.msg);
         let new: Vec<_> =
             masked.paths.into_iter().filter(|path| !message.redacted.contains(path)).collect();
-        self.report.places += new.len() as u64;
-        message.redacted.extend(new);
         if let Cow::Owned(text) = masked.text {
             self.masked = true;
+            // A value that an earlier redaction has masked may be masked again by another rule.
+            self.report.places += new.len().max(1) as u64;
             message.msg = Cow::Owned(text);
         }
+        message.redacted.extend(new);
         message.msg = Cow::Owned(compact(&message.msg).into_owned());
         message.raw = message.raw.map(|raw| {
             let masked = self.mask_bytes(raw.as_bytes());
@@ -229,7 +232,7 @@ impl LineJob<'_> {
                 }
                 _ => match self.redactor.message(&value).text {
                     Cow::Owned(masked) => {
-                        self.masked = true;
+                        self.count_place();
                         masked
                     }
                     Cow::Borrowed(_) => value,
@@ -246,7 +249,7 @@ impl LineJob<'_> {
     fn mask_bytes(&mut self, raw: &[u8]) -> Option<Vec<u8>> {
         match self.redactor.non_message(raw) {
             Cow::Owned(masked) => {
-                self.masked = true;
+                self.count_place();
                 Some(masked)
             }
             Cow::Borrowed(_) => None,
@@ -258,14 +261,21 @@ impl LineJob<'_> {
             Cow::Owned(masked) => masked,
             Cow::Borrowed(_) => return text,
         };
-        self.masked = true;
+        self.count_place();
         Cow::Owned(masked)
     }
 
     fn mask_data(&mut self, json: &[u8]) -> Vec<u8> {
         let masked = self.redactor.mask_data(json);
-        self.masked |= matches!(masked, Cow::Owned(_));
+        if matches!(masked, Cow::Owned(_)) {
+            self.count_place();
+        }
         masked.into_owned()
+    }
+
+    fn count_place(&mut self) {
+        self.masked = true;
+        self.report.places += 1;
     }
 }
 

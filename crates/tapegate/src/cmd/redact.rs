@@ -1,7 +1,7 @@
 //! `tapegate redact`: masks secrets on an existing tape.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -71,21 +71,20 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let output = args.output.as_ref().unwrap_or(&args.tape);
     let report = rewrite(args, &args.tape, output, &redactor)?;
     let mut skipped = report.skipped_lines;
+    print_counts(output, &report, out)?;
     let (anomaly_file, beside_output) =
         (tape_writer::anomaly_path(&args.tape), tape_writer::anomaly_path(output));
     if anomaly_file.exists() {
         // The same secrets may be in frames that are not messages.
-        skipped += rewrite(args, &anomaly_file, &beside_output, &redactor)?.skipped_lines;
+        let beside = rewrite(args, &anomaly_file, &beside_output, &redactor)?;
+        skipped += beside.skipped_lines;
+        print_counts(&beside_output, &beside, out)?;
     } else if args.force && beside_output.symlink_metadata().is_ok_and(|there| there.is_file()) {
         // The file beside the overwritten tape would be taken for this tape's.
         let name = beside_output.display();
         fs::remove_file(&beside_output).with_context(|| format!("cannot remove `{name}`"))?;
     }
-    let RedactionReport { places, lines_masked, lines, headers, .. } = report;
-    let name = output.display();
-    let (values, lines_text) = (plural(places, "value"), plural(lines, "line"));
-    writeln!(out, "{name}: {values} masked, on {lines_masked} of {lines_text}")?;
-    if headers == 0 && lines > 0 {
+    if report.headers == 0 && report.lines > 0 {
         let line = program_name::command(format!(
             "convert -r {} -o FILE --to thoughtjack",
             visible_text::path(&args.tape)
@@ -96,6 +95,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         ));
     }
     Ok(if skipped > 0 { Exit::Findings } else { Exit::Ok })
+}
+
+fn print_counts(file: &Path, report: &RedactionReport, out: &mut dyn Write) -> io::Result<()> {
+    let (values, lines) = (plural(report.places, "value"), plural(report.lines, "line"));
+    let name = file.display();
+    writeln!(out, "{name}: {values} masked, on {} of {lines}", report.lines_masked)
 }
 
 /// The redactor for a tape that may already be redacted with other rules and its own key.

@@ -88,10 +88,11 @@ pub(crate) fn write_after(report: &RunReport, earlier: &EarlierReport<'_>) -> Ve
         json.text("command", report.command);
         json.text(report.subject_key(), &report.tape.to_string_lossy());
         json.raw("ok", if outcome.is_ok() { b"true" } else { b"false" });
-        if let Some(start) = &report.start {
+        if report.has_verdict() {
             json.text("verdict", outcome.as_str(report.command));
-            start.run_id.iter().for_each(|run_id| json.text("run_id", run_id));
         }
+        let run_id = report.start.as_ref().and_then(|start| start.run_id.as_ref());
+        run_id.iter().for_each(|run_id| json.text("run_id", run_id));
         json.text("started_at", earlier.started_at.as_deref().unwrap_or(&report.started_at()));
         json.number("duration_ms", report.duration_ms + sum(&earlier.starts, "duration_ms"));
         for (key, count) in &report.counts {

@@ -28,7 +28,7 @@ pub(crate) fn write_after(report: &RunReport, mut earlier: EarlierSuites) -> Vec
     let rest = lists_unused.then(|| report.without_unused());
     let report = rest.as_ref().unwrap_or(report);
     let outcome = RunOutcome::worst(earlier.outcomes.iter().copied().chain([report.outcome()]));
-    let untested = report.start.is_some() && outcome.is_untested();
+    let untested = report.has_verdict() && outcome.is_untested();
     let tests = report.cases().count() as u64 + earlier.tests + u64::from(untested);
     let failures = count(report.cases(), ReportOutcome::Failed) as u64 + earlier.failures;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites");

@@ -106,11 +106,11 @@ pub(crate) struct ReportRule {
     pub(crate) help: Cow<'static, str>,
 }
 
-/// The rule that the report of a server violates if nothing was tested.
+/// The rule that a report violates if nothing was tested.
 pub(crate) static UNTESTED: ReportRule = ReportRule::new(
     "untested",
     "Nothing was tested.",
-    "Check whether the client reached the part to be tested.",
+    "Check whether the client reached the part to be tested, or whether the tape has it.",
 );
 
 impl ReportRule {
@@ -181,8 +181,15 @@ impl RunReport {
             // Every client initializes and lists, even one that then does nothing.
             "replay" if self.only_setup && !has("passed_on") => RunOutcome::Untested,
             "replay" if !has("matched") && !has("passed_on") => RunOutcome::Untested,
+            // Also if the server has answered everything: the tape has nothing to compare with.
+            "verify" if !has("answers") && !has("notifications") => RunOutcome::Untested,
             _ => RunOutcome::Passed,
         }
+    }
+
+    /// Whether its outcome has a word: a run may also have tested nothing.
+    pub(crate) fn has_verdict(&self) -> bool {
+        self.start.is_some() || self.command == "verify"
     }
 
     /// The key for the subject of the report in JSON.

@@ -31,7 +31,7 @@ pub(crate) fn write_after(report: &RunReport, mut earlier: EarlierRun<'_>) -> Ve
     let rest = lists_unused.then(|| report.without_unused());
     let report = rest.as_ref().unwrap_or(report);
     let outcome = RunOutcome::worst(earlier.outcomes().chain([report.outcome()]));
-    let untested = (report.start.is_some() && outcome.is_untested()).then(untested);
+    let untested = (report.has_verdict() && outcome.is_untested()).then(untested);
     let mut cases: Vec<&ReportCase> =
         report.cases().filter(|case| case.outcome != ReportOutcome::Passed).collect();
     cases.extend(&untested);

@@ -92,6 +92,10 @@ pub(crate) fn summary(report: &VerifyReport) -> String {
     };
     let rest: Vec<String> = [skipped, not_compared].into_iter().flatten().collect();
     let rest = if rest.is_empty() { String::new() } else { format!(" ({})", rest.join("; ")) };
+    if report.has_compared_nothing() {
+        writeln!(out, "nothing was compared, so nothing is known about the server{rest}").ok();
+        return out;
+    }
     writeln!(
         out,
         "{changes}: compared {} and {} in {}{rest}",

@@ -106,3 +106,24 @@ fn what_a_shell_substitutes_is_read_as_a_file_is() {
         assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
     }
 }
+
+/// Opening a pipe waits for a reader, which may never come, and no signal would end that wait.
+#[test]
+fn a_report_to_a_pipe_in_a_folder_is_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), TAPE).unwrap();
+    fs::write(folder.path().join("cases.yaml"), "cases: []\n").unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for args in [
+        &["replay", "-r", "t.jsonl"][..],
+        &["serve", "--scenario", "rug-pull", "--expect"],
+        &["verify", "-r", "t.jsonl", "--upstream", "false"],
+        &["policy", "test", "cases.yaml"],
+    ] {
+        let done = run(folder.path(), &[args, &["--report", "pipe"]].concat()).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(said.contains("`pipe` is a pipe, not a regular file"), "{args:?}: {said}");
+        assert_eq!(done.status.code(), Some(64), "{args:?}");
+    }
+}

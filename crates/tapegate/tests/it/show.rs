@@ -354,6 +354,10 @@ fn a_pager_is_used_on_a_terminal_alone() {
             assert!(code == 0 && !shown.contains("PAGED"), "{name} {flags:?} {pager:?}: {shown}");
             assert!(shown.contains("write_file"), "{name} {flags:?} {pager:?}: {shown}");
         }
+        // The shell would start without it, and the output would be lost.
+        let (code, shown) = with(&[], "no-such-pager -R");
+        assert!(code == 0 && shown.contains("write_file"), "{name}: {shown}");
+        assert!(shown.contains("cannot start `no-such-pager -R`, which PAGER names"), "{shown}");
         // Without a terminal there is no paging.
         let done = command("120").args([name, "tape.jsonl"]).env("PAGER", pager).output().unwrap();
         assert!(!out(&done).contains("PAGED"), "{name}");

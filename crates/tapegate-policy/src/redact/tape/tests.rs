@@ -53,7 +53,7 @@ fn a_thoughtjack_tape_keeps_everything_but_the_secrets() {
             r#"{{"type":"message","seq":2,"ts":"t","dir":"s2c","msg":{{"id":1,"result":{{"t":"{place}"}}}},"latency_ms":3,"redacted":["/result/a","/result/t"],"note":"{place}"}}"#
         )
     );
-    assert_eq!((report.lines, report.lines_masked, report.places, report.headers), (4, 2, 1, 1));
+    assert_eq!((report.lines, report.lines_masked, report.places, report.headers), (4, 2, 3, 1));
 }
 
 #[test]
@@ -152,4 +152,15 @@ fn a_tape_redacted_with_somebodys_own_key_is_not_touched_without_it() {
         .unwrap_err();
     assert!(matches!(error, TapeError::Header { line: 1, .. }));
     assert!(redact_tape(TapeReader::new(once.as_slice()), &mut Vec::new(), &own).is_ok());
+}
+
+#[test]
+fn a_value_that_is_masked_again_by_another_rule_counts() {
+    let call = format!(
+        r#"{{"type":"message","seq":1,"ts":"t","dir":"s2c","msg":{{"id":1,"result":{{"t":"a {TOKEN}"}}}}}}"#
+    );
+    let (first, _) = redact(&["secrets"], &format!("{HEADER}\n{call}\n"));
+    let (second, report) = redact(&["result.t"], &first);
+    assert!(second.contains("[REDACTED:path:"), "{second}");
+    assert_eq!((report.lines_masked, report.places), (1, 1), "{second}");
 }

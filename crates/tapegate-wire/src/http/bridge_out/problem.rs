@@ -7,7 +7,7 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http::response::Parts;
 use hyper::body::Incoming;
-use tapegate_core::frame::{Frame, error_object, own_data};
+use tapegate_core::frame::{Envelope, Frame, error_object, own_data};
 use tapegate_core::json;
 use tapegate_core::relay::CODE_GONE;
 
@@ -104,7 +104,7 @@ impl ExchangeProblem {
     pub(super) fn message(&self) -> Option<Frame<'_>> {
         let reply = self.reply.as_ref().filter(|reply| !reply.needs_own_message())?;
         let frame = Frame::read(&reply.text);
-        frame.envelope().and_then(|envelope| envelope.error).is_some().then_some(frame)
+        frame.envelope().is_some_and(is_rpc_error).then_some(frame)
     }
 
     /// Whether the server may speak the older transport, which accepts no POST here.
@@ -127,6 +127,14 @@ impl ExchangeProblem {
             status.iter().map(|status| ("status", status.as_bytes())).collect();
         error_object(CODE_GONE, &self.reason_text(), Some(own_data(&members).as_bytes()))
     }
+}
+
+/// Whether a message is an error of JSON-RPC. Web servers and gateways answer with JSON that has an
+/// `error`, too, such as `{"error":"not found"}`, which no client would take for an answer.
+fn is_rpc_error(envelope: &Envelope<'_>) -> bool {
+    let code = envelope.error.and_then(|error| json::member(error, "code"));
+    envelope.version_ok
+        && code.is_some_and(|code| code.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-'))
 }
 
 impl From<SessionStoppedError> for ExchangeProblem {

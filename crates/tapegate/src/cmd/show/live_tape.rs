@@ -13,6 +13,7 @@ use tapegate_store::followed_tape::{FollowedLine, FollowedTape};
 use tapegate_store::tape_writer;
 
 use super::RowPrinter;
+use crate::{terminal_output, verbosity};
 
 /// How long a line waits for its answer before it is printed without one.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -24,6 +25,9 @@ pub(super) fn run(
     printer: &mut RowPrinter<'_, '_>,
 ) -> anyhow::Result<()> {
     let cannot = || format!("cannot read `{}`", path.display());
+    if !path.exists() && !verbosity::is_quiet() {
+        terminal_output::info(&format!("waiting for {}, which does not exist yet", path.display()));
+    }
     let mut following = FollowState { timeline, has_ended: false };
     let mut tape = FollowedTape::new(path);
     let mut anomaly_file = FollowedTape::new(&tape_writer::anomaly_path(path));

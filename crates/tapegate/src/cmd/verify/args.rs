@@ -100,7 +100,7 @@ Examples:
 
 Exit codes:
   0    nothing has changed
-  1    something has changed
+  1    something has changed, or the tape has nothing to compare with
   2    the tape is broken
   3    a file could not be read or written
   4    the server could not be started or reached, or is not an MCP server

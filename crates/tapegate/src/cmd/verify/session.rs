@@ -90,7 +90,8 @@ fn finish_session(
         VerifyFormat::Sarif => out.write_all(&sarif::write(&report))?,
     }
     out.flush()?;
-    Ok(if found.has_findings() { Exit::Findings } else { Exit::Ok })
+    // Also if nothing was compared: a job that checked nothing must not be green.
+    Ok(if report.outcome().is_ok() { Exit::Ok } else { Exit::Findings })
 }
 
 fn print(args: &Args, found: &VerifyReport, out: &mut dyn Write) -> std::io::Result<()> {

@@ -31,6 +31,27 @@ fn what_answers_in_the_place_of_a_server_is_named_with_an_exit_code_and_only_mes
             "<h1>",
             "500 Internal Server Error",
         ),
+        // JSON with an `error`, as gateways send it, is no answer of an MCP server.
+        (
+            "500 Internal Server Error\r\ncontent-type: application/json",
+            r#"{"error":"db down"}"#,
+            r#"500 Internal Server Error: {"error":"db down"}"#,
+        ),
+        (
+            "502 Bad Gateway\r\ncontent-type: application/json",
+            r#"{"error":null}"#,
+            "502 Bad Gateway",
+        ),
+        (
+            "503 Service Unavailable\r\ncontent-type: application/json",
+            r#"{"error":{"message":"overloaded"}}"#,
+            "503 Service Unavailable: overloaded",
+        ),
+        (
+            "429 Too Many Requests\r\ncontent-type: application/json",
+            r#"{"error":{"code":429,"message":"slow down"}}"#,
+            "429 Too Many Requests: slow down",
+        ),
     ] {
         let length = body.len();
         let reply = format!("HTTP/1.1 {head}\r\ncontent-length: {length}\r\n\r\n{body}");

@@ -203,8 +203,14 @@ fn a_tape_with_nothing_to_say_starts_no_server() {
     let tape = folder.path().join("t.jsonl");
     fs::write(&tape, "{\"type\":\"header\",\"version\":\"1.0\",\"recorded_at\":\"2026-01-01T00:00:00Z\",\"upstream\":\"u\",\"thoughtjack_version\":\"0\"}\n").unwrap();
     let done = verify(&tape, &["--upstream", "false"]);
-    assert_eq!(done.code, Some(0));
-    assert!(done.last_line().starts_with("nothing has changed: compared 0 answers"));
+    // A job that checked nothing must not be green.
+    assert_eq!(done.code, Some(1));
+    assert_eq!(done.last_line(), "nothing was compared, so nothing is known about the server");
+    let report = folder.path().join("r.json");
+    let done = verify(&tape, &["--report", report.to_str().unwrap(), "--upstream", "false"]);
+    assert_eq!(done.code, Some(1));
+    let report = fs::read_to_string(report).unwrap();
+    assert!(report.contains("\"ok\": false,\n  \"verdict\": \"untested\""), "{report}");
 }
 
 #[test]
