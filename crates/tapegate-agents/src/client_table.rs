@@ -96,7 +96,8 @@ pub enum OverlayStyle {
     OpencodeVariable,
     /// `GEMINI_CLI_SYSTEM_SETTINGS_PATH`, over its files.
     GeminiVariable,
-    /// `CLINE_MCP_SETTINGS_PATH`, in place of its file.
+    /// `CLINE_MCP_SETTINGS_PATH`, in place of its file, in a session that does not run in its
+    /// background process.
     ClineVariable,
     /// `--config FILE`, in place of its file.
     ContinueArgument,
