@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use tapegate_agents::client_table::{CLIENTS, McpClient};
 use tapegate_agents::config_guard;
 use tapegate_agents::discovery::{self, ConfigScope, ConfiguredServer, DiscoveryContext};
+use tapegate_agents::entry::ServerTarget;
 use tapegate_agents::installation::{is_governed_before_session, place_texts};
 use tapegate_agents::shim_entry::{UngovernableEntry, shim_command};
+use tapegate_agents::stored_entry::entry_reference;
 use tapegate_store::installed_configs::{InstalledConfig, InstalledConfigs};
 
 use crate::cmd::wrap::config_locks::resolved;
+use crate::cmd::wrap::stored_entries;
 use crate::settings::SearchContext;
 
 /// What was found.
@@ -84,7 +87,8 @@ impl SurveyedAgent {
 /// Looks at the configs of this project and of the user.
 pub(crate) fn take(search: &SearchContext<'_>) -> anyhow::Result<AgentSurvey> {
     let mut survey = AgentSurvey::default();
-    let records = InstalledConfigs::new(&search.user_state_dir()?);
+    let user_state = search.user_state_dir()?;
+    let records = InstalledConfigs::new(&user_state);
     let mut installed = records.list().unwrap_or_else(|error| {
         survey.warnings.push(format!("{error}; cannot tell which servers are installed"));
         Vec::new()
@@ -114,6 +118,7 @@ pub(crate) fn take(search: &SearchContext<'_>) -> anyhow::Result<AgentSurvey> {
             let config = resolved(&server.config);
             let record = installed.iter().find(|record| record.config == config);
             let status = status(&server, record, is_installed);
+            let server = with_stored_words(server, &user_state);
             configs[at].servers.push(SurveyedServer { server, status });
         }
         skipped.into_iter().for_each(|(at, reason)| configs[at].skipped.push(reason));
@@ -131,6 +136,19 @@ pub(crate) fn take(search: &SearchContext<'_>) -> anyhow::Result<AgentSurvey> {
     installed.retain(|record| !is_found(record));
     survey.elsewhere = installed;
     Ok(survey)
+}
+
+/// A server whose entry names a stored command line, with that command line.
+fn with_stored_words(mut server: ConfiguredServer, user_state: &Path) -> ConfiguredServer {
+    if let ServerTarget::Command(argv) = &mut server.entry.target
+        && server.entry.is_governed
+        && let Some(reference) = entry_reference(argv)
+        && let Ok(words) = stored_entries::read(user_state, reference)
+    {
+        argv.truncate(2);
+        argv.extend(words);
+    }
+    server
 }
 
 /// Why a server cannot be governed for good, if so.

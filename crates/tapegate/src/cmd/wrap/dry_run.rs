@@ -43,8 +43,7 @@ pub(super) fn run(
     }
     if !args.overlay {
         for entry in plan(&scan, &shim).iter().flat_map(|config| &config.stored) {
-            let words = visible_text::inline(&entry.words().join(" "), ARGUMENT_MAX);
-            terminal_output::info(&format!("{} stands for: shim {words}", entry.name()));
+            terminal_output::info(&entry.meaning());
         }
     }
     let table = entry_table::text(&scan, search);
