@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tapegate_agents::bash_tool::{self, BashToolPolicy};
 use tapegate_agents::client_table::{CLIENTS, McpClient};
 use tapegate_agents::config_guard;
 use tapegate_agents::discovery::{self, ConfigScope, ConfiguredServer, DiscoveryContext};
@@ -75,6 +76,8 @@ pub(crate) enum GovernedBy {
     Install,
     /// The user, in the config.
     Hand,
+    /// The server itself: it is the bash tool, with a policy.
+    Itself,
 }
 
 impl SurveyedAgent {
@@ -117,7 +120,7 @@ pub(crate) fn take(search: &SearchContext<'_>) -> anyhow::Result<AgentSurvey> {
         for (at, server) in places.into_iter().zip(scan.servers) {
             let config = resolved(&server.config);
             let record = installed.iter().find(|record| record.config == config);
-            let status = status(&server, record, is_installed);
+            let status = status(&server, record, is_installed, search);
             let server = with_stored_words(server, &user_state);
             configs[at].servers.push(SurveyedServer { server, status });
         }
@@ -166,6 +169,7 @@ fn status(
     server: &ConfiguredServer,
     record: Option<&InstalledConfig>,
     is_installed: bool,
+    search: &SearchContext<'_>,
 ) -> ServerStatus {
     let place = place_texts(&server.place);
     let is_own = record.is_some_and(|record| record.entries.contains(&place));
@@ -183,6 +187,9 @@ fn status(
     if server.is_off() {
         return ServerStatus::Disabled;
     }
+    if applies_policy(server, search) {
+        return ServerStatus::Governed(GovernedBy::Itself);
+    }
     // Before bypassed: an installation could not take it in.
     if let Some(reason) = ungovernable(server) {
         return ServerStatus::Ungovernable(reason);
@@ -192,6 +199,20 @@ fn status(
     match is_installed && !is_left_out {
         true => ServerStatus::Bypassed,
         false => ServerStatus::Ungoverned,
+    }
+}
+
+/// Whether a server is the bash tool with a policy, as far as that can be known from here.
+fn applies_policy(server: &ConfiguredServer, search: &SearchContext<'_>) -> bool {
+    match bash_tool::policy_of(&server.entry) {
+        None | Some(BashToolPolicy::Off) => false,
+        Some(BashToolPolicy::Required) => true,
+        // It looks from the folder in which its agent starts it.
+        Some(BashToolPolicy::Found) => {
+            let starts_here = server.client.starts_in_project;
+            let here = || starts_here && search.config(None).is_ok_and(|path| path.is_some());
+            here() || search.user_config().is_some_and(|path| path.is_file())
+        }
     }
 }
 
