@@ -1,6 +1,7 @@
 //! `tapegate wrap`: the agent's servers are behind the gate while it runs, and its configs are as
 //! they were afterwards, whatever happens.
 
+mod before_start;
 mod client_settings;
 mod command_line;
 mod configs;
