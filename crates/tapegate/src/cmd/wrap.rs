@@ -12,6 +12,7 @@ mod session_hub;
 pub(crate) mod session_notes;
 mod shim_options;
 pub(crate) mod stored_entries;
+mod tape_folder;
 
 use std::io::Write;
 

@@ -12,6 +12,7 @@ use super::config_locks::{ConfigRewrite, has_backup, plan};
 use super::entry_table;
 use super::overlay;
 use super::shim_options::{self, ShimOptions};
+use super::tape_folder;
 use crate::exit::{Exit, Failure};
 use crate::settings::SearchContext;
 use crate::terminal_output;
@@ -36,6 +37,9 @@ pub(super) fn run(
         ));
     }
     agent.check(&scan, search)?;
+    if let Some(tapes) = args.tapes_folder(search)? {
+        tape_folder::check(&tapes)?;
+    }
     let shim = ShimOptions::before_start(args, search, shim_options::own_path(search)?)?;
     match args.overlay {
         true => print_overlay(args, search, (agent, &scan, &shim), out)?,

@@ -22,6 +22,7 @@ use super::session_hub::{HubStartError, SessionHub};
 use super::session_notes::SessionNote;
 use super::shim_options::{self, ShimOptions};
 use super::stored_entries::{self, StoredEntry};
+use super::tape_folder;
 use crate::cmd::hub::session_pipe::SessionMessage;
 use crate::exit::{Exit, Failure};
 use crate::program_name;
@@ -41,6 +42,9 @@ pub(super) fn run(
 ) -> anyhow::Result<Exit> {
     // Before anything is locked, since it may fail.
     let binary = shim_options::own_path(search)?;
+    if let Some(tapes) = args.tapes_folder(search)? {
+        tape_folder::prepare(&tapes)?;
+    }
     // Locked before they are checked: another session may be rewriting them now.
     let locks = match args.overlay {
         true => LockedConfigs::lock_left(agent, search)?,

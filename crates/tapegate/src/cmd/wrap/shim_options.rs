@@ -44,7 +44,7 @@ impl ShimOptions {
             profile: search.profile(args.project.profile)?.unwrap_or(Profile::Production),
             config: search.named_config(args.project.config.as_deref()),
             require_policy: search.policy_required(args.require_policy)?,
-            tapes: args.tapes(&search.folder, &state),
+            tapes: args.tapes_folder(search)?,
             entries: EntryFolder::new(search)?,
         })
     }
