@@ -7,6 +7,7 @@ mod dry_run;
 mod entry_table;
 mod overlay;
 pub(crate) mod overlay_folder;
+mod policy_in_force;
 mod session;
 mod session_hub;
 pub(crate) mod session_notes;

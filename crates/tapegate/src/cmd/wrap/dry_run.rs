@@ -11,6 +11,7 @@ use super::args::Args;
 use super::config_locks::{ConfigRewrite, has_backup, plan};
 use super::entry_table;
 use super::overlay;
+use super::policy_in_force;
 use super::shim_options::{self, ShimOptions};
 use super::tape_folder;
 use crate::exit::{Exit, Failure};
@@ -40,6 +41,7 @@ pub(super) fn run(
     if let Some(tapes) = args.tapes_folder(search)? {
         tape_folder::check(&tapes)?;
     }
+    let policy = policy_in_force::before_start(args, search)?;
     let shim = ShimOptions::before_start(args, search, shim_options::own_path(search)?)?;
     match args.overlay {
         true => print_overlay(args, search, (agent, &scan, &shim), out)?,
@@ -51,7 +53,7 @@ pub(super) fn run(
         }
     }
     let table = entry_table::text(&scan, search);
-    terminal_output::info(&format!("{} would be started with\n{table}", agent.client.name));
+    terminal_output::info(&format!("{} would be started; {policy}\n{table}", agent.client.name));
     if args.governance_port == 0 {
         terminal_output::info("the port of the hub is chosen at the start; here it is 0");
     }

@@ -18,6 +18,7 @@ use super::config_locks::{ConfigRewrite, LockedConfigs, RewrittenConfigs, plan};
 use super::entry_table;
 use super::overlay;
 use super::overlay_folder::OverlayFolder;
+use super::policy_in_force;
 use super::session_hub::{HubStartError, SessionHub};
 use super::session_notes::SessionNote;
 use super::shim_options::{self, ShimOptions};
@@ -175,10 +176,7 @@ impl WrapSession<'_> {
             }
         };
         let report = &self.hub.report;
-        let policy = match &report.policy {
-            Some(version) => format!("policy {version}, profile {}", report.profile.as_str()),
-            None => "no policy: observing only, nothing is refused".to_owned(),
-        };
+        let policy = policy_in_force::text(report.policy.as_deref(), report.profile);
         terminal_output::info(&format!(
             "{} behind the hub at {}; {policy}\n{table}",
             self.agent.client.name, report.endpoint
