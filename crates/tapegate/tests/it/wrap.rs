@@ -7,6 +7,7 @@ mod command_line;
 mod configs;
 mod faults;
 mod kills;
+mod left_processes;
 mod lifecycle;
 mod overlay;
 mod recorded;
