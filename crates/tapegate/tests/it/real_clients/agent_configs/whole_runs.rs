@@ -17,13 +17,18 @@ const ANSWERS: [(&str, &str); 3] = [
     ("pj", "Echo: from pj"),
 ];
 
+/// Without this, Codex asks its model before it has all tools.
+const REQUIRED: &str = "startup_timeout_sec = 120\nrequired = true";
+
 /// The start of its map of servers, and the entry for a server with a URL, as it is written there.
 fn url_entry(kind: AgentKind, url: &str) -> (&'static str, String) {
     match kind {
         AgentKind::ClaudeCode => {
             ("\"projects\": {", format!("{{\"type\": \"http\", \"url\": {url:?}}}"))
         }
-        AgentKind::Codex => ("[mcp_servers.ev]", format!("[mcp_servers.web]\r\nurl = {url:?}\r\n")),
+        AgentKind::Codex => {
+            ("[mcp_servers.ev]", format!("[mcp_servers.web]\r\nurl = {url:?}\r\n{REQUIRED}\r\n"))
+        }
         AgentKind::Gemini => (
             "\"mcpServers\": {",
             format!("{{\"url\": {url:?}, \"type\": \"http\", \"trust\": true}}"),
@@ -53,7 +58,9 @@ fn with_url(kind: AgentKind, config: &str, url: &str, project: &Path) -> String 
         ),
         // Codex reads the config of a project that is trusted, and writes down by itself that it is.
         AgentKind::Codex => {
-            format!("[projects.{project}]\r\ntrust_level = 'trusted'\r\n\r\n{entry}\r\n{start}")
+            format!(
+                "[projects.{project}]\r\ntrust_level = 'trusted'\r\n\r\n{entry}\r\n{start}\r\nrequired = true"
+            )
         }
         AgentKind::Continue => format!("{start}{entry}"),
         _ => format!("{start}\"web\": {entry}, "),
@@ -71,7 +78,7 @@ fn project_config(kind: AgentKind, server: &[String]) -> Option<(&'static str, S
         }
         AgentKind::Codex => Some((
             ".codex/config.toml",
-            format!("[mcp_servers.pj] # ours\ncommand = {command}\nargs = {args}\n"),
+            format!("[mcp_servers.pj] # ours\ncommand = {command}\nargs = {args}\n{REQUIRED}\n"),
         )),
         AgentKind::Gemini => Some((
             ".gemini/settings.json",
