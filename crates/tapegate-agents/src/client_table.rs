@@ -96,7 +96,8 @@ pub enum OverlayStyle {
     OpencodeVariable,
     /// `GEMINI_CLI_SYSTEM_SETTINGS_PATH`, over its files.
     GeminiVariable,
-    /// `CLINE_MCP_SETTINGS_PATH`, in place of its file.
+    /// `CLINE_MCP_SETTINGS_PATH`, in place of its file, in a session that does not run in its
+    /// background process.
     ClineVariable,
     /// `--config FILE`, in place of its file.
     ContinueArgument,
@@ -140,7 +141,8 @@ pub enum PathRoot {
     Config,
     /// The folder named by a variable, or one in the home folder.
     Variable(&'static str, &'static str),
-    /// The file named by a variable.
+    /// The file named by a variable, or one below the folder that it names. Without the variable,
+    /// there is none.
     File(&'static str),
     /// The root of the file system.
     System,
@@ -453,7 +455,7 @@ pub const CLIENTS: &[McpClient] = &[
             // In place of the machine's config, which counts first.
             json(File("GEMINI_CLI_SYSTEM_SETTINGS_PATH"), "", SERVERS),
             json(Project, ".gemini/settings.json", SERVERS),
-            json(Home, ".gemini/settings.json", SERVERS),
+            json(Variable("GEMINI_CLI_HOME", ""), ".gemini/settings.json", SERVERS),
             json(System, "/etc/gemini-cli/settings.json", SERVERS),
             json(System, "/Library/Application Support/GeminiCli/settings.json", SERVERS),
         ],
@@ -464,7 +466,7 @@ pub const CLIENTS: &[McpClient] = &[
     .merging(ServerMerging::MachineFirst)
     .with_switches(SwitchStyle::GeminiLists)
     .with_other_sources(&[
-        folder(Home, ".gemini/extensions"),
+        folder(Variable("GEMINI_CLI_HOME", ""), ".gemini/extensions"),
         folder(Project, ".gemini/extensions"),
     ])
     .ignoring_switch(),
@@ -487,10 +489,10 @@ pub const CLIENTS: &[McpClient] = &[
             yaml(Project, ".continue/mcpServers/*.yaml", SERVERS),
             yaml(Project, ".continue/mcpServers/*.yml", SERVERS),
             json(Project, ".continue/mcpServers/*.json", SERVERS),
-            yaml(Home, ".continue/config.yaml", SERVERS),
-            yaml(Home, ".continue/mcpServers/*.yaml", SERVERS),
-            yaml(Home, ".continue/mcpServers/*.yml", SERVERS),
-            json(Home, ".continue/mcpServers/*.json", SERVERS),
+            yaml(Variable("CONTINUE_GLOBAL_DIR", ".continue"), "config.yaml", SERVERS),
+            yaml(Variable("CONTINUE_GLOBAL_DIR", ".continue"), "mcpServers/*.yaml", SERVERS),
+            yaml(Variable("CONTINUE_GLOBAL_DIR", ".continue"), "mcpServers/*.yml", SERVERS),
+            json(Variable("CONTINUE_GLOBAL_DIR", ".continue"), "mcpServers/*.json", SERVERS),
         ],
     )
     .with_overlay(OverlayStyle::ContinueArgument)
@@ -674,6 +676,8 @@ const OPENCODE: &[ConfigFile] = &[
 
 const CLINE: &[ConfigFile] = &[
     json(File("CLINE_MCP_SETTINGS_PATH"), "", SERVERS),
+    // The folder above the one of `CLINE_DATA_DIR`, whose place in the home folder is the same.
+    json(File("CLINE_DIR"), "data/settings/cline_mcp_settings.json", SERVERS),
     json(Variable("CLINE_DATA_DIR", ".cline/data"), "settings/cline_mcp_settings.json", SERVERS),
     json(Home, ".cline/mcp.json", SERVERS),
     json(

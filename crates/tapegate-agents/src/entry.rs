@@ -226,20 +226,24 @@ fn url<'a>(get: &impl Fn(&str) -> Option<&'a ConfigNode>) -> Option<ServerTarget
 
 /// Whether a command line starts a shim, under any name of the binary.
 fn is_shim(argv: &[String]) -> bool {
-    // A link or a renamed binary is a shim as well.
-    let own = std::env::current_exe().and_then(|path| path.canonicalize()).ok();
-    let is_ours = |word: &String| {
-        let path = Path::new(word);
-        let stem = path.file_stem().and_then(|stem| stem.to_str());
-        matches!(stem, Some("tapegate" | "thoughtgate"))
-            || (path.is_absolute() && own.is_some() && path.canonicalize().ok() == own)
-    };
     // The form that `wrap` writes, whatever the binary that wrote it was called.
     let is_written = |words: &[String]| {
         Path::new(&words[0]).is_absolute() && words[1] == "shim" && words[2].starts_with("--")
     };
-    argv.windows(2).any(|words| words[1] == "shim" && is_ours(&words[0]))
+    argv.windows(2).any(|words| words[1] == "shim" && is_own_program(&words[0]))
         || argv.windows(3).any(is_written)
+}
+
+/// Whether a word of a command line is our binary, under any name.
+pub(crate) fn is_own_program(word: &str) -> bool {
+    let path = Path::new(word);
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    if matches!(stem, Some("tapegate" | "thoughtgate")) {
+        return true;
+    }
+    // A link or a renamed binary is ours as well.
+    let own = || std::env::current_exe().and_then(|path| path.canonicalize()).ok();
+    path.is_absolute() && path.canonicalize().is_ok_and(|path| own() == Some(path))
 }
 
 #[cfg(test)]

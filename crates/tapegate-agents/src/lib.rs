@@ -3,6 +3,8 @@
 //!
 //! No async and no network. Config values that may be secret never reach an error or a report.
 
+/// Entries of the bash tool.
+pub mod bash_tool;
 /// The known clients and where their configs are.
 pub mod client_table;
 /// Servers that come from a command line.

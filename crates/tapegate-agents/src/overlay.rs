@@ -23,6 +23,9 @@ use json_text::json_text;
 /// The longest text that is passed in a variable; the kernel takes 128 KiB.
 const VARIABLE_BYTES_MAX: usize = 100_000;
 
+/// Which process of Cline runs a session and starts its servers.
+const CLINE_BACKEND: &str = "CLINE_SESSION_BACKEND_MODE";
+
 /// A config of the agent.
 #[derive(Debug)]
 pub struct OverlaySource<'a> {
@@ -186,6 +189,7 @@ fn check_command(client: &McpClient, session: &OverlaySession<'_>) -> Result<(),
     let variable = match client.overlay {
         OverlayStyle::OpencodeVariable => Some("OPENCODE_CONFIG_CONTENT"),
         OverlayStyle::GeminiVariable => Some("GEMINI_CLI_SYSTEM_SETTINGS_PATH"),
+        OverlayStyle::ClineVariable => Some(CLINE_BACKEND),
         _ => None,
     };
     if let Some(variable) = variable.filter(|variable| (session.is_set)(variable)) {
@@ -341,7 +345,11 @@ fn whole_config(
     let mut overlay = SessionOverlay { file: Some((name, text)), ..SessionOverlay::default() };
     match is_yaml {
         true => overlay.arguments.extend(["--config".to_owned(), path]),
-        false => overlay.environment.push(("CLINE_MCP_SETTINGS_PATH".to_owned(), path)),
+        // Its background process, which may run already, has variables of its own.
+        false => overlay.environment.extend([
+            ("CLINE_MCP_SETTINGS_PATH".to_owned(), path),
+            (CLINE_BACKEND.to_owned(), "local".to_owned()),
+        ]),
     }
     Ok(overlay)
 }

@@ -24,6 +24,36 @@ pub(crate) fn hub_mark(endpoint: &str) -> String {
     short_hash(endpoint)
 }
 
+/// Whether a stored entry stays for good, by its id.
+pub fn is_kept(id: &str) -> bool {
+    id.rsplit('.').next() == Some(KEPT)
+}
+
+/// What names the stored command line of a shim that is started by these words, if it has one.
+pub fn entry_reference(words: &[String]) -> Option<&str> {
+    flag_value(words, ENTRY_FLAG)
+}
+
+/// Whether the shim that is started by these words joins the hub at this endpoint.
+pub fn joins_hub(words: &[String], endpoint: &str) -> bool {
+    // What follows belongs to the server, which may be a shim of another hub.
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    hub_of(&words[..end]) == Some(hub_mark(endpoint))
+}
+
+/// The mark of the hub that a shim joins; `None` if it stays for good.
+pub(crate) fn hub_of(words: &[String]) -> Option<String> {
+    let endpoint = || flag_value(words, "--governance-endpoint").map(hub_mark);
+    let stored = || server_and_hub(entry_reference(words)?).map(|(_, hub)| hub.to_owned());
+    endpoint().or_else(stored)
+}
+
+/// The word after a flag.
+pub(crate) fn flag_value<'w>(words: &'w [String], flag: &str) -> Option<&'w str> {
+    let at = words.iter().position(|word| word == flag)?;
+    words.get(at + 1).map(String::as_str)
+}
+
 /// The server and the hub of a stored entry, from what names it; `None` if it stays for good.
 pub(crate) fn server_and_hub(reference: &str) -> Option<(&str, &str)> {
     let id = reference.rsplit('/').next()?;
@@ -103,5 +133,20 @@ mod tests {
         assert_eq!(server_and_hub(&format!("/s/entries/{id}")), Some(("my.server", &*hub)));
         assert_eq!(server_and_hub("s.00c0ffee.kept"), None);
         assert_eq!(server_and_hub("s"), None);
+        assert!(is_kept("s.00c0ffee.kept") && !is_kept(&id) && !is_kept("kept.1.2"));
+    }
+
+    #[test]
+    fn the_hub_that_a_shim_joins_is_in_its_own_words() {
+        let (own, other) = ("http://127.0.0.1:1", "http://127.0.0.1:2");
+        let joins = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            joins_hub(&words, own)
+        };
+        assert!(joins(&format!("tapegate shim --governance-endpoint {own} -- x")));
+        assert!(joins(&format!("tapegate shim --entry s.00c0ffee.{}", hub_mark(own))));
+        assert!(!joins(&format!("tapegate shim --governance-endpoint {other} -- x")));
+        assert!(!joins(&format!("tapegate shim -- x --governance-endpoint {own}")));
+        assert!(!joins("tapegate shim --entry s.00c0ffee.kept"));
     }
 }

@@ -70,7 +70,7 @@ impl ServerSwitches {
             (PathRoot::File("GEMINI_CLI_SYSTEM_SETTINGS_PATH"), ""),
             (PathRoot::System, "/etc/gemini-cli/settings.json"),
             (PathRoot::Project, ".gemini/settings.json"),
-            (PathRoot::Home, ".gemini/settings.json"),
+            (PathRoot::Variable("GEMINI_CLI_HOME", ""), ".gemini/settings.json"),
         ];
         for tree in trees(context, &settings) {
             let Some(lists) = tree.get("mcp") else { continue };

@@ -15,7 +15,7 @@ use tokio::task::LocalSet;
 use crate::service::Hub;
 
 /// How long to wait for shims to end.
-const SHIMS_PATIENCE: Duration = Duration::from_secs(10);
+pub const SHIMS_PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait for clients to read their last answer.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -62,12 +62,21 @@ impl HubSignals {
     }
 }
 
-/// Serves until shutdown. `beside` runs alongside, such as a watcher of the policy's files.
+/// Waits until no shim is left, and reports those that take too long.
+pub async fn wait_for_shims(hub: &Hub) {
+    if tokio::time::timeout(SHIMS_PATIENCE, hub.wait_until_no_shims()).await.is_err() {
+        hub.report_remaining_shims();
+    }
+}
+
+/// Serves until shutdown. `beside` runs alongside, such as a watcher of the policy's files. On
+/// shutdown, the hub serves on as long as `shims_left` takes, or until a second signal.
 pub async fn serve(
     hub: Rc<Hub>,
     listener: HttpListener,
     mut signals: HubSignals,
     beside: impl Future<Output = ()>,
+    shims_left: impl Future<Output = ()>,
 ) -> HubExit {
     let limits = hub.limits();
     let listener = listener.with_limits(limits.connections_max, limits.head_patience);
@@ -83,13 +92,8 @@ pub async fn serve(
             };
             // Tell shims first: while they finish, the hub still answers, logs and decides.
             hub.stop();
-            let leave = async {
-                if tokio::time::timeout(SHIMS_PATIENCE, hub.wait_until_no_shims()).await.is_err() {
-                    hub.report_remaining_shims();
-                }
-            };
             tokio::select! {
-                () = leave => {}
+                () = shims_left => {}
                 // A second signal ends the wait for shims.
                 _ = signals.end_requested(&hub) => {}
             }

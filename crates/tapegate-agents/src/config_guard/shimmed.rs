@@ -6,7 +6,7 @@ use crate::entry::{ServerEntry, ServerTarget};
 use crate::rewrite::{EntryRewrite, ShimCommand, find, replace_copy, unwrap};
 use crate::server_id::server_id;
 use crate::shim_entry::URL_FLAG;
-use crate::stored_entry::{ENTRY_FLAG, hub_mark, server_and_hub};
+use crate::stored_entry::{ENTRY_FLAG, flag_value, hub_of, server_and_hub};
 use crate::tree::{ConfigFormat, ConfigNode};
 
 /// The rewrites that lead from `original` to `current`, whatever else others have changed; `None`
@@ -82,18 +82,6 @@ pub(crate) fn hub(rewrites: &[EntryRewrite]) -> Option<String> {
 fn words_of(shim: &ShimCommand) -> &[String] {
     let (ShimCommand::Before(words) | ShimCommand::Instead(words)) = shim;
     words
-}
-
-/// The mark of the hub that a shim joins; `None` if it stays for good.
-fn hub_of(words: &[String]) -> Option<String> {
-    let endpoint = || flag_value(words, "--governance-endpoint").map(hub_mark);
-    let stored = || server_and_hub(flag_value(words, ENTRY_FLAG)?).map(|(_, hub)| hub.to_owned());
-    endpoint().or_else(stored)
-}
-
-fn flag_value<'w>(words: &'w [String], flag: &str) -> Option<&'w str> {
-    let at = words.iter().position(|word| word == flag)?;
-    words.get(at + 1).map(String::as_str)
 }
 
 /// Takes the shims of this hub off entries that the original does not have: copies of ours, such as

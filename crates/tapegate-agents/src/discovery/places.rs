@@ -76,7 +76,7 @@ pub(crate) fn places(context: &DiscoveryContext<'_>, root: PathRoot, path: &str)
         PathRoot::Variable(name, otherwise) => {
             variable(name).or_else(|| Some(home()?.join(otherwise))).into_iter().collect()
         }
-        PathRoot::File(name) => return variable(name).into_iter().collect(),
+        PathRoot::File(name) => variable(name).into_iter().collect(),
         PathRoot::System => vec![PathBuf::from("/")],
     };
     roots.iter().flat_map(|root| matching(root, path)).collect()

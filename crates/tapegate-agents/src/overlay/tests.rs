@@ -153,6 +153,11 @@ fn cline_and_continue_read_a_copy_of_their_config() {
     ]);
     let overlay = home.plan("cline", "cline hi", "").unwrap();
     assert_eq!(overlay.environment[0].1, "/private/cline_mcp_settings.json");
+    // A background process that runs already would take the servers from the user's settings.
+    let backend = ("CLINE_SESSION_BACKEND_MODE".to_owned(), "local".to_owned());
+    assert_eq!(overlay.environment[1], backend);
+    let set = home.refusal("cline", "cline hi", "CLINE_SESSION_BACKEND_MODE");
+    assert!(set.starts_with("the variable `CLINE_SESSION_BACKEND_MODE` is set"), "{set}");
     assert!(overlay.file.unwrap().1.starts_with(r#"{"x":1,"mcpServers":{"a":{"args": ["shim""#));
     let overlay = home.plan("continue", "cn -p x", "").unwrap();
     assert_eq!(overlay.arguments, ["--config", "/private/config.yaml"]);

@@ -17,7 +17,8 @@ fn path(file: &ConfigFile) -> String {
         PathRoot::Variable(name, folder) => {
             format!("${name}/{} or ~/{folder}/{}", file.path, file.path)
         }
-        PathRoot::File(name) => format!("${name}"),
+        PathRoot::File(name) if file.path.is_empty() => format!("${name}"),
+        PathRoot::File(name) => format!("${name}/{}", file.path),
         PathRoot::System => file.path.to_owned(),
     }
 }

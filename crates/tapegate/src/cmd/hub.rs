@@ -3,6 +3,7 @@
 mod args;
 mod policy;
 pub(crate) mod session_pipe;
+pub(crate) mod session_processes;
 
 pub(crate) use args::Args;
 
@@ -98,6 +99,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         listener,
         signals,
         reload(&hub, &policy_source, watch),
+        lifecycle::wait_for_shims(&hub),
     ));
     Ok(match ended {
         HubExit::Signal(number) => Exit::from_signal(number),

@@ -7,11 +7,13 @@ mod dry_run;
 mod entry_table;
 mod overlay;
 pub(crate) mod overlay_folder;
+mod policy_in_force;
 mod session;
 mod session_hub;
 pub(crate) mod session_notes;
 mod shim_options;
 pub(crate) mod stored_entries;
+mod tape_folder;
 
 use std::io::Write;
 

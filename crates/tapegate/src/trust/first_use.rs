@@ -117,6 +117,11 @@ impl PendingFile {
     pub(crate) fn warn(&self) {
         terminal_output::warn(&self.warning);
     }
+
+    /// Why it is not in force, and what to do.
+    pub(crate) fn text(&self) -> &str {
+        &self.warning
+    }
 }
 
 /// Whether the policy in a file is not the one in force: one of its texts was changed, removed or

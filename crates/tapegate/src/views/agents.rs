@@ -20,7 +20,7 @@ use crate::cmd::agents::survey::{
 /// Longer names of servers are truncated.
 const NAME_COLUMNS_MAX: usize = 24;
 /// The width of the longest status.
-const STATUS_COLUMNS: usize = 18;
+const STATUS_COLUMNS: usize = 19;
 const INDENT: &str = "    ";
 
 /// What displayed paths are relative to.
@@ -107,6 +107,7 @@ fn status_words(status: &ServerStatus) -> (&'static str, Option<&str>) {
         ServerStatus::Governed(GovernedBy::Wrap) => ("governed, session", None),
         ServerStatus::Governed(GovernedBy::Install) => ("governed", None),
         ServerStatus::Governed(GovernedBy::Hand) => ("governed, by hand", None),
+        ServerStatus::Governed(GovernedBy::Itself) => ("governed, by itself", None),
         ServerStatus::Bypassed => ("BYPASSED", None),
         ServerStatus::Ungoverned => ("not governed", None),
         ServerStatus::Disabled => ("disabled", None),
@@ -220,6 +221,7 @@ fn server_object(agent: &SurveyedAgent, config: &SurveyedConfig, one: &SurveyedS
         ServerStatus::Governed(GovernedBy::Wrap) => ("governed", Some("wrap")),
         ServerStatus::Governed(GovernedBy::Install) => ("governed", Some("install")),
         ServerStatus::Governed(GovernedBy::Hand) => ("governed", Some("hand")),
+        ServerStatus::Governed(GovernedBy::Itself) => ("governed", Some("itself")),
         ServerStatus::Bypassed => ("bypassed", None),
         ServerStatus::Ungoverned => ("ungoverned", None),
         ServerStatus::Disabled => ("disabled", None),

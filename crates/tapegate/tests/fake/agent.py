@@ -108,6 +108,9 @@ def step(verb, rest):
             server.stdin.close()
         for server in servers.values():
             server.wait()
+    elif verb == "stop":  # stops every server that it has just started, as far as that has come
+        for server in servers.values():
+            os.kill(server.pid, signal.SIGSTOP)
     elif verb == "leave":  # a process that outlives the agent and keeps the input of its servers open
         inputs = [server.stdin.fileno() for server in servers.values()]
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

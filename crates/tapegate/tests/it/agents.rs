@@ -3,6 +3,7 @@
 mod faults;
 mod install;
 mod list;
+mod stored_entries;
 mod uninstall;
 
 use std::fs;

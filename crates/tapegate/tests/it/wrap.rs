@@ -1,11 +1,13 @@
 //! `tapegate wrap`: the agent's servers are behind the gate while it runs, and its configs are as
 //! they were afterwards, whatever happens.
 
+mod before_start;
 mod client_settings;
 mod command_line;
 mod configs;
 mod faults;
 mod kills;
+mod left_processes;
 mod lifecycle;
 mod overlay;
 mod recorded;

@@ -13,6 +13,7 @@ use tapegate_agents::rewrite::{EntryRewrite, RestoredConfig, rewrite};
 use tapegate_store::installed_configs::{InstalledConfig, InstalledConfigs};
 
 use crate::cmd::wrap::config_locks::resolved;
+use crate::cmd::wrap::stored_entries::{EntryFolder, StoredEntry};
 use crate::exit::{Exit, Failure};
 use crate::program_name;
 use crate::settings::SearchContext;
@@ -29,6 +30,7 @@ pub(super) struct EditedConfig<'a> {
     pub(super) text: String,
     pub(super) record: Option<InstalledConfig>,
     records: &'a InstalledConfigs,
+    entries: &'a EntryFolder,
     /// Held until the config is dropped; none in a dry run.
     lock: Option<ConfigLock>,
 }
@@ -36,7 +38,7 @@ pub(super) struct EditedConfig<'a> {
 impl<'a> EditedConfig<'a> {
     /// Locks and reads a config. A dry run does not even write a lock.
     pub(super) fn open(
-        records: &'a InstalledConfigs,
+        (records, entries): (&'a InstalledConfigs, &'a EntryFolder),
         client: &'static McpClient,
         path: &Path,
         is_dry_run: bool,
@@ -53,7 +55,7 @@ impl<'a> EditedConfig<'a> {
             .map_err(|error| io_failure(format!("cannot read `{}`: {error}", path.display())))?;
         let record = records.get(&path).map_err(io_failure)?;
         let notation = ConfigNotation { format, style: client.style };
-        Ok(Self { client, path, notation, text, record, records, lock })
+        Ok(Self { client, path, notation, text, record, records, entries, lock })
     }
 
     /// The entries that are installed.
@@ -103,8 +105,31 @@ impl<'a> EditedConfig<'a> {
         patch::patch(&name, &self.text, text, palette, std::io::stdout().is_terminal())
     }
 
-    /// Writes the record and then the config, so that the config can be put back whatever happens.
+    /// Writes the stored command lines, the record and then the config, so that the config can be put
+    /// back whatever happens.
     pub(super) fn save(
+        &self,
+        base: &str,
+        text: &str,
+        places: &[Vec<PlaceStep>],
+        left_out: Vec<Vec<String>>,
+        stored: &[StoredEntry],
+    ) -> Result<(), Failure> {
+        let earlier: Vec<Option<StoredEntry>> = stored.iter().map(StoredEntry::current).collect();
+        let written = stored.iter().try_for_each(StoredEntry::write);
+        let saved = written.and_then(|()| self.save_record(base, text, places, left_out));
+        match &saved {
+            Ok(()) => self.entries.remove_unused(&self.path, text),
+            // The config still refers to what was stored before.
+            Err(_) => stored.iter().zip(&earlier).for_each(|(entry, earlier)| match earlier {
+                Some(earlier) => drop(earlier.write()),
+                None => entry.remove(),
+            }),
+        }
+        saved
+    }
+
+    fn save_record(
         &self,
         base: &str,
         text: &str,
@@ -142,6 +167,7 @@ impl<'a> EditedConfig<'a> {
     pub(super) fn forget(&self, text: &str) -> Result<(), Failure> {
         // In this order: if the record went first, a crash would leave shims that no command knows.
         self.write(text)?;
+        self.entries.remove_unused(&self.path, text);
         self.records.remove(&self.path).map(drop).map_err(io_failure)
     }
 

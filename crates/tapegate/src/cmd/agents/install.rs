@@ -8,12 +8,14 @@ use tapegate_agents::discovery::{ConfigScope, ConfiguredServer, PlaceStep, Serve
 use tapegate_agents::installation::{editable, entry_name, place_texts};
 use tapegate_agents::rewrite::{EntryRewrite, ShimCommand};
 use tapegate_agents::shim_entry::{UngovernableEntry, shim_command};
+use tapegate_agents::stored_entry::entry_reference;
 use tapegate_store::installed_configs::InstalledConfigs;
 
 use super::edit::{EditedConfig, display_path, io_failure};
 use super::selection::SelectionArgs;
 use crate::cmd::wrap::agent_choice;
 use crate::cmd::wrap::config_locks::resolved;
+use crate::cmd::wrap::stored_entries::{EntryFolder, StoredEntry};
 use crate::exit::{Exit, Failure};
 use crate::program_name;
 use crate::settings::SearchContext;
@@ -46,6 +48,8 @@ pub(super) struct Args {
 /// What the shims are started with.
 struct ShimSettings<'a> {
     search: &'a SearchContext<'a>,
+    /// Where command lines go that the client would not pass on as they are written.
+    entries: EntryFolder,
     binary: PathBuf,
     /// The policy that the user named.
     named_policy: Option<PathBuf>,
@@ -135,7 +139,8 @@ fn install(
     if !servers.iter().any(|one| is_picked(one)) {
         return Ok(None);
     }
-    let config = EditedConfig::open(records, client, path, args.selection.dry_run)?;
+    let config =
+        EditedConfig::open((records, &settings.entries), client, path, args.selection.dry_run)?;
     // From the text without us, so that repeated installations do not nest shims.
     let base = config.without_us()?;
     for name in &base.conflicts {
@@ -145,7 +150,7 @@ fn install(
     // What was installed stays as it is, so that a second run changes nothing else.
     let keeps = |one: &&EntryRewrite| args.config.is_none() && settings.can_start(&one.shim);
     let mut rewrites: Vec<EntryRewrite> = own.iter().filter(keeps).cloned().collect();
-    let (mut left, mut left_out) = (Vec::new(), Vec::new());
+    let (mut left, mut left_out, mut stored) = (Vec::new(), Vec::new(), Vec::new());
     for server in servers.iter().filter_map(|server| server.in_text(&base.text)) {
         if rewrites.iter().any(|one| one.place == server.place) {
             continue;
@@ -155,7 +160,9 @@ fn install(
             Err(UngovernableEntry::Governed) => {}
             Ok(_) if !is_own && !is_picked(&server) => left_out.push(place_texts(&server.place)),
             Ok(shim) => {
+                let (shim, entry) = settings.entries.stored(&server, shim, None);
                 let (place, style) = (server.place, config.notation.style);
+                stored.extend(entry.map(|entry| (place.clone(), entry)));
                 rewrites.push(EntryRewrite { place, style, shim });
             }
             Err(reason) if is_picked(&server) => left.push((server.name, reason.to_string())),
@@ -165,15 +172,19 @@ fn install(
     // An entry that cannot be edited must not keep the others from being governed.
     let (good, bad) = editable(&base.text, config.notation.format, rewrites);
     left.extend(bad.into_iter().map(|(one, error)| (entry_name(&one.place), error.to_string())));
+    let is_used = |place: &[PlaceStep]| good.iter().any(|one| one.place == place);
+    let stored = stored.into_iter().filter(|(place, _)| is_used(place));
+    let stored: Vec<StoredEntry> = stored.map(|(_, entry)| entry).collect();
     let text = config.with_entries(&base.text, &good)?;
     let is_changed = text != config.text;
     if args.selection.dry_run {
         out.write_all(config.patch(&text).as_bytes()).map_err(io_failure)?;
+        stored.iter().for_each(|entry| terminal_output::info(&entry.meaning()));
     } else if !good.is_empty() || config.record.is_some() {
         let places: Vec<Vec<PlaceStep>> = good.iter().map(|one| one.place.clone()).collect();
         // Only a choice is remembered: later servers must count as bypassed.
         let chosen = if args.selection.has_servers() { left_out } else { Vec::new() };
-        config.save(&base.text, &text, &places, chosen)?;
+        config.save(&base.text, &text, &places, chosen, &stored)?;
     }
     let governed = good.iter().map(|one| entry_name(&one.place)).collect();
     Ok(Some(InstalledReport { governed, is_changed, left }))
@@ -240,7 +251,8 @@ impl<'a> ShimSettings<'a> {
         }
         let named_policy = named_policy.map(|path| resolved(&path));
         let found_policy = search.config(None)?;
-        Ok(Self { search, binary, named_policy, found_policy })
+        let entries = EntryFolder::new(search)?;
+        Ok(Self { search, entries, binary, named_policy, found_policy })
     }
 
     /// The command for the entry of a server, or why it stays as it is.
@@ -268,10 +280,11 @@ impl<'a> ShimSettings<'a> {
         self.named_policy.as_ref().or(found).map(PathBuf::as_path)
     }
 
-    /// Whether the program of an installed shim is still there.
+    /// Whether the program of an installed shim is still there, and its stored command line.
     fn can_start(&self, shim: &ShimCommand) -> bool {
         let (ShimCommand::Before(words) | ShimCommand::Instead(words)) = shim;
         words.first().is_some_and(|program| Path::new(program).is_file())
+            && entry_reference(words).is_none_or(|reference| self.entries.has(reference))
     }
 
     /// Says what is missing for the servers to start.

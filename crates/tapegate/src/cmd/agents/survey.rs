@@ -2,14 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use tapegate_agents::bash_tool::{self, BashToolPolicy};
 use tapegate_agents::client_table::{CLIENTS, McpClient};
 use tapegate_agents::config_guard;
 use tapegate_agents::discovery::{self, ConfigScope, ConfiguredServer, DiscoveryContext};
+use tapegate_agents::entry::ServerTarget;
 use tapegate_agents::installation::{is_governed_before_session, place_texts};
 use tapegate_agents::shim_entry::{UngovernableEntry, shim_command};
+use tapegate_agents::stored_entry::entry_reference;
 use tapegate_store::installed_configs::{InstalledConfig, InstalledConfigs};
 
 use crate::cmd::wrap::config_locks::resolved;
+use crate::cmd::wrap::stored_entries;
 use crate::settings::SearchContext;
 
 /// What was found.
@@ -72,6 +76,8 @@ pub(crate) enum GovernedBy {
     Install,
     /// The user, in the config.
     Hand,
+    /// The server itself: it is the bash tool, with a policy.
+    Itself,
 }
 
 impl SurveyedAgent {
@@ -84,7 +90,8 @@ impl SurveyedAgent {
 /// Looks at the configs of this project and of the user.
 pub(crate) fn take(search: &SearchContext<'_>) -> anyhow::Result<AgentSurvey> {
     let mut survey = AgentSurvey::default();
-    let records = InstalledConfigs::new(&search.user_state_dir()?);
+    let user_state = search.user_state_dir()?;
+    let records = InstalledConfigs::new(&user_state);
     let mut installed = records.list().unwrap_or_else(|error| {
         survey.warnings.push(format!("{error}; cannot tell which servers are installed"));
         Vec::new()
@@ -113,7 +120,8 @@ pub(crate) fn take(search: &SearchContext<'_>) -> anyhow::Result<AgentSurvey> {
         for (at, server) in places.into_iter().zip(scan.servers) {
             let config = resolved(&server.config);
             let record = installed.iter().find(|record| record.config == config);
-            let status = status(&server, record, is_installed);
+            let status = status(&server, record, is_installed, search);
+            let server = with_stored_words(server, &user_state);
             configs[at].servers.push(SurveyedServer { server, status });
         }
         skipped.into_iter().for_each(|(at, reason)| configs[at].skipped.push(reason));
@@ -133,6 +141,19 @@ pub(crate) fn take(search: &SearchContext<'_>) -> anyhow::Result<AgentSurvey> {
     Ok(survey)
 }
 
+/// A server whose entry names a stored command line, with that command line.
+fn with_stored_words(mut server: ConfiguredServer, user_state: &Path) -> ConfiguredServer {
+    if let ServerTarget::Command(argv) = &mut server.entry.target
+        && server.entry.is_governed
+        && let Some(reference) = entry_reference(argv)
+        && let Ok(words) = stored_entries::read(user_state, reference)
+    {
+        argv.truncate(2);
+        argv.extend(words);
+    }
+    server
+}
+
 /// Why a server cannot be governed for good, if so.
 pub(super) fn ungovernable(server: &ConfiguredServer) -> Option<String> {
     if server.scope == ConfigScope::Machine {
@@ -148,6 +169,7 @@ fn status(
     server: &ConfiguredServer,
     record: Option<&InstalledConfig>,
     is_installed: bool,
+    search: &SearchContext<'_>,
 ) -> ServerStatus {
     let place = place_texts(&server.place);
     let is_own = record.is_some_and(|record| record.entries.contains(&place));
@@ -165,6 +187,9 @@ fn status(
     if server.is_off() {
         return ServerStatus::Disabled;
     }
+    if applies_policy(server, search) {
+        return ServerStatus::Governed(GovernedBy::Itself);
+    }
     // Before bypassed: an installation could not take it in.
     if let Some(reason) = ungovernable(server) {
         return ServerStatus::Ungovernable(reason);
@@ -174,6 +199,20 @@ fn status(
     match is_installed && !is_left_out {
         true => ServerStatus::Bypassed,
         false => ServerStatus::Ungoverned,
+    }
+}
+
+/// Whether a server is the bash tool with a policy, as far as that can be known from here.
+fn applies_policy(server: &ConfiguredServer, search: &SearchContext<'_>) -> bool {
+    match bash_tool::policy_of(&server.entry) {
+        None | Some(BashToolPolicy::Off) => false,
+        Some(BashToolPolicy::Required) => true,
+        // It looks from the folder in which its agent starts it.
+        Some(BashToolPolicy::Found) => {
+            let starts_here = server.client.starts_in_project;
+            let here = || starts_here && search.config(None).is_ok_and(|path| path.is_some());
+            here() || search.user_config().is_some_and(|path| path.is_file())
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use tapegate_store::installed_configs::{InstalledConfig, InstalledConfigs};
 use super::edit::{EditedConfig, command_for, display_path, io_failure};
 use super::selection::SelectionArgs;
 use crate::cmd::wrap::config_locks::resolved;
+use crate::cmd::wrap::stored_entries::EntryFolder;
 use crate::exit::{Exit, Failure};
 use crate::program_name;
 use crate::settings::SearchContext;
@@ -39,6 +40,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let named: Vec<_> = args.selection.named_configs(&search)?;
     let named: Vec<_> = named.iter().map(|path| resolved(path)).collect();
     let records = InstalledConfigs::new(&search.user_state_dir()?);
+    let entries = EntryFolder::new(&search)?;
     let is_meant = |record: &InstalledConfig| {
         let is_of_client = clients.iter().any(|client| client.id == record.client)
             || args.selection.is_all() && record.client == CUSTOM.id;
@@ -56,7 +58,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             exit = Exit::Invalid;
             continue;
         };
-        match uninstall(args, (&search, &records), record, client, out) {
+        match uninstall(args, (&search, &records, &entries), record, client, out) {
             Ok(done) => count += usize::from(done),
             Err(failure) => {
                 terminal_output::error(&failure.message, failure.hint.as_deref());
@@ -74,7 +76,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// Puts one config back; false if none of its entries is meant.
 fn uninstall(
     args: &Args,
-    (search, records): (&SearchContext<'_>, &InstalledConfigs),
+    (search, records, entries): (&SearchContext<'_>, &InstalledConfigs, &EntryFolder),
     record: &InstalledConfig,
     client: &'static McpClient,
     out: &mut dyn Write,
@@ -93,12 +95,14 @@ fn uninstall(
     // The record would otherwise be reported at each run.
     if !record.config.exists() {
         if !args.selection.dry_run {
+            entries.remove_unused(&record.config, "");
             records.remove(&record.config).map_err(io_failure)?;
         }
         let text = format!("{path} ({}): it is gone, so there is nothing to put back", client.name);
         return writeln!(out, "{text}").map(|()| true).map_err(io_failure);
     }
-    let config = EditedConfig::open(records, client, &record.config, args.selection.dry_run)?;
+    let is_dry_run = args.selection.dry_run;
+    let config = EditedConfig::open((records, entries), client, &record.config, is_dry_run)?;
     let back = config.without_us()?;
     let kept: Vec<EntryRewrite> = config
         .own_rewrites()
@@ -106,7 +110,7 @@ fn uninstall(
         .filter(|one| !is_picked(&entry_name(&one.place)))
         .collect();
     let text = config.with_entries(&back.text, &kept)?;
-    if args.selection.dry_run {
+    if is_dry_run {
         return out.write_all(config.patch(&text).as_bytes()).map(|()| true).map_err(io_failure);
     }
     let places: Vec<Vec<PlaceStep>> = kept.iter().map(|one| one.place.clone()).collect();
@@ -117,7 +121,7 @@ fn uninstall(
             let removed = record.entries.iter().filter(|place| is_picked(&name_of(place)));
             // Removed by name, so they count as not governed, not as bypassed.
             left_out.extend(removed.map(|place| place_texts(&place_of(place))));
-            config.save(&back.text, &text, &places, left_out)?;
+            config.save(&back.text, &text, &places, left_out, &[])?;
         }
     }
     let outcome = match (back.text == record.original, kept.is_empty()) {

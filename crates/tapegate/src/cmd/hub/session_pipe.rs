@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tapegate_agents::config_guard::{self, ConfigLock};
 use tapegate_agents::tree::ConfigFormat;
@@ -21,6 +20,7 @@ use tapegate_policy::model::Profile;
 use tapegate_wire::http::listener::HttpListener;
 use tokio::sync::mpsc;
 
+use super::session_processes;
 use crate::exit::Exit;
 use crate::logs::Logger;
 
@@ -158,10 +158,11 @@ impl SessionPipe {
         (listener, signals): (HttpListener, HubSignals),
         beside: impl Future<Output = ()>,
     ) -> anyhow::Result<Exit> {
+        let endpoint = ready.endpoint.clone();
         let is_heard = write_line(&ready.line());
         notices.wait();
         let (mut configs, mut folders) = (Vec::new(), Vec::new());
-        let is_ended = Cell::new(false);
+        let (is_ended, is_empty) = (Cell::new(false), Cell::new(false));
         let listen = async {
             while let Some(message) = self.messages.recv().await {
                 match message {
@@ -179,14 +180,22 @@ impl SessionPipe {
             hub.stop();
         }
         let besides = async { _ = tokio::join!(beside, listen) };
-        lifecycle::serve(Rc::clone(hub), listener, signals, besides).await;
+        let shims_left = async {
+            session_processes::drain(hub, &endpoint).await;
+            is_empty.set(true);
+        };
+        lifecycle::serve(Rc::clone(hub), listener, signals, besides, shims_left).await;
         if !is_ended.get() {
             restore(&configs);
             for folder in folders {
                 std::fs::remove_dir_all(folder).ok();
             }
         }
-        end_processes(&hub.active_processes());
+        // A second signal has ended the wait.
+        if !is_empty.get() {
+            let now = std::future::ready(());
+            session_processes::end_shims(&endpoint, &hub.active_processes(), now).await;
+        }
         notices.print();
         // Without a reader, `wrap` was killed.
         write_line(&totals_line(&hub.session_totals())).ok();
@@ -231,19 +240,6 @@ fn restore(configs: &[(PathBuf, ConfigFormat)]) {
         // If the next `wrap` has the lock already, it puts the config back itself.
         if let Ok(lock) = ConfigLock::acquire(path) {
             config_guard::restore(&lock, *format).ok();
-        }
-    }
-}
-
-/// Kills shims that did not shut down in time; their reapers end the servers.
-fn end_processes(processes: &[u32]) {
-    let program = |process: &str| std::fs::read_link(format!("/proc/{process}/exe")).ok();
-    let own = program("self");
-    for process in processes {
-        // The id is what a client has told, and may be in use by another program.
-        let is_ours = own.is_some() && program(&process.to_string()) == own;
-        if let Some(pid) = Pid::from_raw(process.cast_signed()).filter(|_| is_ours) {
-            kill_process(pid, Signal::KILL).ok();
         }
     }
 }

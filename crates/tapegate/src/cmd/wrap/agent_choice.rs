@@ -10,11 +10,14 @@ use tapegate_agents::discovery::{
     self, ConfigScope, ConfiguredServer, DiscoveryContext, ServerScan,
 };
 use tapegate_agents::governance::{self, ServerTreatment};
+use tapegate_agents::installation::{is_governed_before_session, place_texts};
 use tapegate_agents::overlay::other_sources;
 use tapegate_agents::switches;
 use tapegate_agents::tree::ConfigFormat;
+use tapegate_store::installed_configs::InstalledConfigs;
 
 use super::args::Args;
+use super::config_locks::resolved;
 use crate::exit::{Exit, Failure};
 use crate::program_name;
 use crate::settings::SearchContext;
@@ -181,7 +184,7 @@ impl AgentChoice {
         }
         // A shim in front of a shim would ask for every approval twice.
         if let Some(server) = scan.servers.iter().find(|server| is_managed(server)) {
-            return Err(managed_failure(server));
+            return Err(managed_failure(server, search));
         }
         self.check_servers(scan)
     }
@@ -273,19 +276,41 @@ fn is_managed(server: &ConfiguredServer) -> bool {
     server.entry.is_governed && !server.entry.is_disabled
 }
 
-fn managed_failure(server: &ConfiguredServer) -> Failure {
-    let message = format!(
-        "config already managed by Tapegate: the server `{}` in `{}` is behind a shim",
-        server.id,
-        server.config.display()
-    );
-    let unwrap = program_name::command("unwrap");
-    let hint = match config_guard::has_backup(&server.config) {
-        true => format!("restore the original config with `{unwrap}`"),
-        false => format!(
-            "run the agent directly, or restore the original config with `{unwrap}`; an entry that \
-             was written by hand is put back by hand"
-        ),
+fn managed_failure(server: &ConfiguredServer, search: &SearchContext<'_>) -> Failure {
+    let path = server.config.display();
+    let governed =
+        format!("config already managed by Tapegate: the server `{}` in `{path}`", server.id);
+    let config = resolved(&server.config);
+    let is_of_session = config_guard::has_backup(&config)
+        && !is_governed_before_session(&config, server.format, &server.place);
+    let place = place_texts(&server.place);
+    let record = || {
+        let records = InstalledConfigs::new(&search.user_state_dir().ok()?);
+        records.get(&config).ok()?.filter(|record| record.entries.contains(&place))
+    };
+    let (message, hint) = if is_of_session {
+        let unwrap = program_name::command("unwrap");
+        let message = format!("{governed} is behind the shim of a session");
+        (message, format!("restore the original config with `{unwrap}`"))
+    } else if let Some(record) = record() {
+        let of_custom = if record.client == CUSTOM.id {
+            format!(" --config-path {path}")
+        } else {
+            String::new()
+        };
+        let command = |verb: &str| {
+            program_name::command(format!("agents {verb} {}{of_custom}", record.client))
+        };
+        let (install, uninstall) = (command("install"), command("uninstall"));
+        let message = format!("{governed} was put behind a shim by `agents install`");
+        let hint = format!(
+            "run the agent without `wrap`, because its servers are governed; `{install}` takes in \
+             those that were added since. For a session of `wrap`, run `{uninstall}` first"
+        );
+        (message, hint)
+    } else {
+        let hint = "run the agent without `wrap`; or take the shim off this entry by hand first";
+        (format!("{governed} is behind a shim"), hint.to_owned())
     };
     Failure::new(Exit::Findings, message).hint(hint)
 }

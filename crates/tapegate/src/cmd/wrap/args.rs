@@ -1,13 +1,14 @@
 //! Command-line arguments of `wrap`.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use tapegate_agents::client_table::{CLIENTS, CUSTOM};
 
+use crate::exit::Failure;
 use crate::output_file::{TAPES, file_only_parser};
-use crate::settings::ProjectArgs;
+use crate::settings::{ProjectArgs, SearchContext};
 
 /// Run an agent with every MCP server behind the gate
 ///
@@ -60,11 +61,15 @@ pub(crate) fn agent_types() -> PossibleValuesParser {
 
 impl Args {
     /// The folder for tapes, if the session records whatever the policy says.
-    pub(super) fn tapes(&self, folder: &Path, state: &Path) -> Option<PathBuf> {
-        Some(match self.record.as_ref()? {
-            Some(named) => folder.join(named),
-            None => state.join("tapes"),
-        })
+    pub(super) fn tapes_folder(
+        &self,
+        search: &SearchContext<'_>,
+    ) -> Result<Option<PathBuf>, Failure> {
+        let Some(record) = &self.record else { return Ok(None) };
+        Ok(Some(match record {
+            Some(named) => search.folder.join(named),
+            None => search.state_folder(self.project.config.as_deref())?.join("tapes"),
+        }))
     }
 }
 

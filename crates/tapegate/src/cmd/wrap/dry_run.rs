@@ -11,7 +11,9 @@ use super::args::Args;
 use super::config_locks::{ConfigRewrite, has_backup, plan};
 use super::entry_table;
 use super::overlay;
+use super::policy_in_force;
 use super::shim_options::{self, ShimOptions};
+use super::tape_folder;
 use crate::exit::{Exit, Failure};
 use crate::settings::SearchContext;
 use crate::terminal_output;
@@ -36,6 +38,10 @@ pub(super) fn run(
         ));
     }
     agent.check(&scan, search)?;
+    if let Some(tapes) = args.tapes_folder(search)? {
+        tape_folder::check(&tapes)?;
+    }
+    let policy = policy_in_force::before_start(args, search)?;
     let shim = ShimOptions::before_start(args, search, shim_options::own_path(search)?)?;
     match args.overlay {
         true => print_overlay(args, search, (agent, &scan, &shim), out)?,
@@ -43,12 +49,11 @@ pub(super) fn run(
     }
     if !args.overlay {
         for entry in plan(&scan, &shim).iter().flat_map(|config| &config.stored) {
-            let words = visible_text::inline(&entry.words().join(" "), ARGUMENT_MAX);
-            terminal_output::info(&format!("{} stands for: shim {words}", entry.name()));
+            terminal_output::info(&entry.meaning());
         }
     }
     let table = entry_table::text(&scan, search);
-    terminal_output::info(&format!("{} would be started with\n{table}", agent.client.name));
+    terminal_output::info(&format!("{} would be started; {policy}\n{table}", agent.client.name));
     if args.governance_port == 0 {
         terminal_output::info("the port of the hub is chosen at the start; here it is 0");
     }

@@ -18,10 +18,12 @@ use super::config_locks::{ConfigRewrite, LockedConfigs, RewrittenConfigs, plan};
 use super::entry_table;
 use super::overlay;
 use super::overlay_folder::OverlayFolder;
+use super::policy_in_force;
 use super::session_hub::{HubStartError, SessionHub};
 use super::session_notes::SessionNote;
 use super::shim_options::{self, ShimOptions};
 use super::stored_entries::{self, StoredEntry};
+use super::tape_folder;
 use crate::cmd::hub::session_pipe::SessionMessage;
 use crate::exit::{Exit, Failure};
 use crate::program_name;
@@ -41,6 +43,9 @@ pub(super) fn run(
 ) -> anyhow::Result<Exit> {
     // Before anything is locked, since it may fail.
     let binary = shim_options::own_path(search)?;
+    if let Some(tapes) = args.tapes_folder(search)? {
+        tape_folder::prepare(&tapes)?;
+    }
     // Locked before they are checked: another session may be rewriting them now.
     let locks = match args.overlay {
         true => LockedConfigs::lock_left(agent, search)?,
@@ -171,10 +176,7 @@ impl WrapSession<'_> {
             }
         };
         let report = &self.hub.report;
-        let policy = match &report.policy {
-            Some(version) => format!("policy {version}, profile {}", report.profile.as_str()),
-            None => "no policy: observing only, nothing is refused".to_owned(),
-        };
+        let policy = policy_in_force::text(report.policy.as_deref(), report.profile);
         terminal_output::info(&format!(
             "{} behind the hub at {}; {policy}\n{table}",
             self.agent.client.name, report.endpoint

@@ -14,12 +14,16 @@ use tokio::sync::mpsc;
 
 use super::args::Args;
 use crate::cmd::hub::session_pipe::{self, HubReport, SessionMessage};
+use crate::cmd::hub::session_processes;
 use crate::exit::{Exit, Failure};
 use crate::settings::SearchContext;
 use crate::verbosity::{self, VerbosityLevel};
 
-/// How long a hub may take to end: it waits for shims for ten seconds.
-const PATIENCE: Duration = Duration::from_secs(13);
+/// How long a hub may take to end: it waits for shims for ten seconds, and for the servers of those
+/// that it kills for three.
+const PATIENCE: Duration = Duration::from_secs(16);
+/// How long shims may take to end that have no hub any more.
+const SHIMS_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A running hub. Dropping it ends it.
 pub(super) struct SessionHub {
@@ -142,6 +146,11 @@ impl SessionHub {
             }
         }
         self.child.wait().ok();
+        // A hub that was killed has not looked for shims that do not end.
+        if totals.is_none() {
+            let patience = tokio::time::sleep(SHIMS_PATIENCE);
+            session_processes::end_shims(&self.report.endpoint, &[], patience).await;
+        }
         totals
     }
 }

@@ -3,14 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use tapegate_agents::discovery::ConfiguredServer;
-use tapegate_agents::entry::ServerTarget;
 use tapegate_agents::rewrite::ShimCommand;
 use tapegate_agents::shim_entry::{UngovernableEntry, shim_command};
-use tapegate_agents::stored_entry::{ENTRY_FLAG, entry_id, words_to_store};
 use tapegate_policy::model::Profile;
 
 use super::args::Args;
-use super::config_locks::resolved;
 use super::stored_entries::{EntryFolder, StoredEntry};
 use crate::exit::{Exit, Failure};
 use crate::program_name;
@@ -47,11 +44,8 @@ impl ShimOptions {
             profile: search.profile(args.project.profile)?.unwrap_or(Profile::Production),
             config: search.named_config(args.project.config.as_deref()),
             require_policy: search.policy_required(args.require_policy)?,
-            tapes: args.tapes(&search.folder, &state),
-            entries: EntryFolder::new(
-                &search.user_state_dir()?,
-                search.usual_state_dir().as_deref(),
-            ),
+            tapes: args.tapes_folder(search)?,
+            entries: EntryFolder::new(search)?,
         })
     }
 
@@ -62,19 +56,7 @@ impl ShimOptions {
         server: &ConfiguredServer,
         shim: ShimCommand,
     ) -> (ShimCommand, Option<StoredEntry>) {
-        let ServerTarget::Command(argv) = &server.entry.target else { return (shim, None) };
-        let stored = words_to_store(&shim, argv).and_then(|words| {
-            let id = entry_id(server, Some(&self.endpoint));
-            self.entries.entry(&id, words, &resolved(&server.config))
-        });
-        match stored {
-            None => (shim, None),
-            Some((reference, entry)) => {
-                let words = ["shim", ENTRY_FLAG, &reference].map(str::to_owned);
-                let words = [std::slice::from_ref(&self.binary), &words[..]].concat();
-                (ShimCommand::Instead(words), Some(entry))
-            }
-        }
+        self.entries.stored(server, shim, Some(&self.endpoint))
     }
 
     /// What starts the shim of a server.

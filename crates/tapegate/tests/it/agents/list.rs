@@ -35,7 +35,7 @@ fn each_server_is_listed_with_its_state() {
     assert_eq!(statuses[3..5], ["cursor files governed install", "cursor new bypassed"]);
     let done = machine.run("");
     let text = String::from_utf8_lossy(&done.stdout);
-    assert!(text.contains("    new    BYPASSED            n\n"), "{text}");
+    assert!(text.contains("    new    BYPASSED             n\n"), "{text}");
     assert!(text.contains("  ~/.cursor/mcp.json (user)\n"), "{text}");
     let hint = super::errors(&done);
     assert!(hint.contains("`tapegate agents install cursor` takes them in"), "{hint}");
@@ -78,4 +78,36 @@ fn configs_of_other_projects_are_named() {
     let done = machine.command("").current_dir(machine.at("home")).output().unwrap();
     let text = String::from_utf8(done.stdout).unwrap();
     assert!(text.contains("Installed elsewhere: ~/project/.cursor/mcp.json (cursor)"), "{text}");
+}
+
+#[test]
+fn a_bash_tool_is_governed_by_itself_if_it_applies_a_policy() {
+    let machine = AgentMachine::new();
+    let entry = |name: &str, more: &str| {
+        format!("\"{name}\":{{\"command\":\"/opt/tapegate\",\"args\":[\"bash\"{more}]}}")
+    };
+    let named = entry("named", ",\"--policy\",\"commands.yml\"");
+    let entries = [named, entry("found", ""), entry("off", ",\"--no-policy\"")].join(",");
+    machine.write("home/.claude.json", &format!("{{\"mcpServers\":{{{entries}}}}}"));
+    let expected = [
+        "claude-code named governed itself",
+        "claude-code found ungoverned",
+        "claude-code off ungoverned",
+    ];
+    assert_eq!(machine.statuses(), expected);
+    // Claude Code starts it here, where it finds this one.
+    machine.write("home/project/tapegate.yaml", super::POLICY);
+    assert_eq!(machine.statuses()[1], "claude-code found governed itself");
+    let text = machine.ok("list");
+    assert!(text.contains("    named  governed, by itself  /opt/tapegate bash"), "{text}");
+    assert!(text.contains("3 servers: 2 governed, 1 not governed"), "{text}");
+    // With an installation, only the one without a policy runs around the gate.
+    machine.ok("install claude-code --server off");
+    machine.ok("uninstall claude-code --server off");
+    machine.write("home/project/.mcp.json", r#"{"mcpServers":{"p":{"command":"p"}}}"#);
+    machine.ok("install claude-code --server p");
+    assert_eq!(
+        machine.statuses()[1..3],
+        ["claude-code named governed itself", "claude-code found governed itself"]
+    );
 }

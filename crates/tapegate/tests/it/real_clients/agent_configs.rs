@@ -8,16 +8,19 @@ mod answers;
 mod bash_tool;
 mod kinds;
 mod merged_configs;
+mod whole_runs;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::peers::{self, PeerProcess, PeerServer};
+use crate::support::marked;
 use kinds::AgentKind;
 
 /// An agent needs a few seconds, more on a busy machine.
@@ -275,8 +278,13 @@ fn overlaid(kind: AgentKind) {
 }
 
 fn end(home: AgentHome) {
-    let AgentHome { folder, model, .. } = home;
+    let AgentHome { kind, folder, model, .. } = home;
     drop(model);
+    if matches!(kind, AgentKind::Cline) {
+        // Its background process stays, and would keep the port from that of the next home.
+        let home = format!("HOME={}", folder.path().join("home").display());
+        marked(&home).into_iter().for_each(|pid| _ = kill_process(pid, Signal::KILL));
+    }
     peers::assert_none_left(folder.path());
 }
 

@@ -1,6 +1,6 @@
 //! What agents keep outside of their entries: switches, rules, and servers in other places.
 
-use crate::wrap_machine::WrapMachine;
+use crate::wrap_machine::{WrapMachine, WrapProcess};
 
 /// The project's record in the user's config of Claude Code, with these lists.
 fn claude_with(machine: &WrapMachine, lists: &str) {
@@ -122,5 +122,27 @@ fn servers_in_places_that_cannot_be_governed_are_named() {
             );
         }
         assert_eq!(machine.files(), before);
+    }
+}
+
+#[test]
+fn configs_in_a_folder_that_a_variable_names_are_governed() {
+    for (client, variable, path) in [
+        ("cline", "CLINE_DIR", "data/settings/cline_mcp_settings.json"),
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("continue", "CONTINUE_GLOBAL_DIR", "config.yaml"),
+    ] {
+        let machine = WrapMachine::new();
+        let config = machine.write(&format!("elsewhere/{path}"), &machine.config(&["s"]));
+        let mut command = machine.wrap(&["--dry-run", "--agent-type", client], &[]);
+        command.env(variable, machine.folder().join("elsewhere"));
+        let ended = WrapProcess::start(command).end().exits(0);
+        assert!(ended.output.contains(&format!("+++ {}\n", config.display())), "{ended:?}");
+        assert!(ended.output.contains("\"--server-id\", \"s\""), "{ended:?}");
+        // Set for the agent alone, it would lead past what is governed.
+        let mut command = machine.command(&["wrap", "--agent-type", client, "--", "env"]);
+        command.arg(format!("{variable}=/elsewhere")).arg(client);
+        let ended = WrapProcess::start(command).end().exits(2);
+        ended.complained(&format!("the command sets `{variable}`"));
     }
 }

@@ -1,6 +1,7 @@
 //! The tapes of a session are found by `show` and `stats`, however it has ended.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
 use rustix::process::Signal;
@@ -151,4 +152,40 @@ fn tapes_in_another_folder_are_found_and_other_projects_are_only_counted() {
     // A tape that is gone takes its session with it.
     fs::remove_file(tape).unwrap();
     assert_eq!(listed(&machine), [Value::Null; 0]);
+}
+
+#[test]
+fn a_folder_that_cannot_take_tapes_is_refused_before_anything_is_started() {
+    let machine = WrapMachine::new();
+    machine.claude(&["s"]);
+    machine.write("project/file", "");
+    let shared = machine.project("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    symlink("shared", machine.project("link")).unwrap();
+    let before = machine.files();
+    for (folder, reason) in [
+        ("file", "/file` is not a folder"),
+        ("file/below", "/file` is not a folder"),
+        ("link", "it is a symbolic link"),
+        ("shared", "it is shared with other users"),
+    ] {
+        let record = format!("--record={folder}");
+        for flags in [&[&*record][..], &[&record, "--dry-run"], &[&record, "--overlay"]] {
+            let ended = machine.start(flags, &["say=started"]).end().exits(3);
+            let ended = ended.complained("cannot record to `").complained(reason);
+            assert_eq!(ended.complained("name a folder of your own").output, "", "{flags:?}");
+        }
+    }
+    // No permission tells that nothing can be created there.
+    let record = format!("--record=/proc/self/{}", "tapes");
+    machine.start(&[&record], &["say=started"]).end().exits(3).complained("cannot record to");
+    for (value, reason) in [("", "a value is required"), ("-", "name a folder")] {
+        let ended = machine.start(&[&format!("--record={value}")], &["say=started"]).end();
+        assert_eq!(ended.exits(64).complained(reason).output, "");
+    }
+    assert_eq!(machine.files(), before);
+    assert_eq!(fs::metadata(shared).unwrap().permissions().mode() & 0o7777, 0o1777);
+    let made = "--record=made/here";
+    machine.start(&[made], &CALL).end().exits(0).complained("/made/here/s/");
 }

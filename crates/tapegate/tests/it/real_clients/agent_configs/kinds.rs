@@ -85,6 +85,8 @@ impl AgentKind {
                 ("ANTHROPIC_BASE_URL", url.to_owned()),
                 ("ANTHROPIC_API_KEY", "none".to_owned()),
                 ("ENABLE_TOOL_SEARCH", "false".to_owned()),
+                // Its first question would go to the model before all servers are connected.
+                ("MCP_CONNECTION_NONBLOCKING", "0".to_owned()),
                 on("DISABLE_TELEMETRY"),
                 on("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
             ],
