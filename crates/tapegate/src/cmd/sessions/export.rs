@@ -19,7 +19,7 @@ const NO_DASH: &str = "leave out --output to write to standard output";
 
 /// Export recordings to various formats
 ///
-/// json is `{\"sessions\": [{...metadata, \"entries\": [...]}]}`; csv has a row for each entry;
+/// json is `{"sessions": [{...metadata, "entries": [...]}]}`; csv has a row for each entry;
 /// sqlite has the tables `sessions` and `entries`. Columns are the keys of an entry.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -28,7 +28,8 @@ Examples:
   tapegate sessions export all --since 7d --format csv > week.csv
   tapegate sessions export all --format sqlite --output recordings.db")]
 pub(super) struct Args {
-    /// Session ID, or any part of it that no other id has, or \"all\" for all sessions
+    /// Session ID, or any part of it that no other id has, or "last" for the newest session, or
+    /// "all" for all sessions
     #[arg(value_name = "SESSION_ID")]
     session_id: String,
     /// Export format
@@ -40,7 +41,8 @@ pub(super) struct Args {
     /// Replace the output file if it exists
     #[arg(long, requires = "output")]
     force: bool,
-    /// Filter sessions since a date (when using \"all\")
+    /// Filter sessions since a date (when using "all"): YYYY-MM-DD, or 7d, 2w, 1m (a month of 30
+    /// days), 12h, 30min
     #[arg(long, value_name = "TEXT")]
     since: Option<String>,
     #[command(flatten)]
