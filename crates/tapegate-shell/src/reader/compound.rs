@@ -137,6 +137,9 @@ impl CommandReader {
             return self.for_words();
         }
         let arithmetic: ArithmeticText = self.double_parens()?;
+        if arithmetic.text.matches(';').count() != 2 {
+            return Err(self.unreadable("`for ((` without three expressions"));
+        }
         self.skip_blanks()?;
         self.take(";");
         self.skip_lines()?;
