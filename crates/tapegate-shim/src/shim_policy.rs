@@ -124,7 +124,12 @@ pub fn build_policy(
         let own =
             own.iter().cloned().flat_map(spellings).chain((program.own_places)(Path::new(main)));
         let own = own.chain(own_sources(&sources));
-        own.for_each(|path| policy.own_files.add(&path.to_string_lossy()));
+        for path in own {
+            policy.own_files.add(&path.to_string_lossy());
+            // A command line names what is in its folder without it.
+            let inside = command_folder.and_then(|folder| path.strip_prefix(folder).ok());
+            inside.iter().for_each(|path| policy.own_files.add_relative(&path.to_string_lossy()));
+        }
         command_folder.iter().for_each(|folder| policy.set_command_folder(folder));
         let rules = policy.redaction.rules.clone();
         let masking = rules.map(|rules| Arc::new(Redactor::new(rules, key.clone())));

@@ -258,6 +258,10 @@ fn the_named_settings_and_their_recordings_are_out_of_reach() {
     for command in ["cat tool.yml", "ls kept/sessions"] {
         let path = bash.path().canonicalize().unwrap();
         let whole = command.replace(' ', &format!(" {}/", path.display()));
-        assert!(bash.ask(&whole).contains("own-files"), "{whole}");
+        for line in [&whole, command] {
+            assert!(bash.ask(line).contains("own-files"), "{line}");
+        }
     }
+    assert!(bash.ask("cat ./tool.yml").contains("own-files"));
+    assert!(bash.ask("ls src/tool.yml").contains("structuredContent"));
 }
