@@ -1,5 +1,6 @@
 //! Programs that run another program, and what they run.
 
+mod builtins;
 mod find;
 mod options;
 mod shells;
@@ -9,10 +10,13 @@ use super::{CommandArgument, CommandUse};
 use options::{WrapperOptions, parse};
 
 /// Programs that run the command in their arguments, in forms that are not read.
-const UNREAD_WRAPPERS: [&str; 24] = [
+const UNREAD_WRAPPERS: [&str; 31] = [
     "bwrap",
+    "capsh",
     "chroot",
     "chrt",
+    "daemonize",
+    "dbus-run-session",
     "entr",
     "fakeroot",
     "firejail",
@@ -26,14 +30,18 @@ const UNREAD_WRAPPERS: [&str; 24] = [
     "runuser",
     "script",
     "setpriv",
+    "start-stop-daemon",
     "strace",
     "su",
+    "systemd-inhibit",
     "systemd-run",
     "taskset",
     "unbuffer",
     "unshare",
     "valgrind",
     "watch",
+    "xterm",
+    "xvfb-run",
 ];
 
 /// What a program runs in turn.
@@ -97,7 +105,7 @@ pub(super) fn descend(one: &CommandUse) -> Option<WrapperUse> {
         name @ ("bash" | "sh" | "dash" | "ash") => shells::descend(name, one),
         name if UNREAD_WRAPPERS.contains(&name) => unread(name, arguments),
         "zsh" | "ksh" | "mksh" | "fish" => unknown("another shell than bash runs commands"),
-        _ => None,
+        name => builtins::descend(name, arguments),
     }
 }
 
