@@ -12,6 +12,7 @@ use super::recordings::{ProgressLine, RecordingsArgs, print_empty, since_us, sum
 use crate::exit::Exit;
 use crate::output_file::file_only_parser;
 use crate::terminal_output;
+use crate::views::sessions as view;
 
 /// The word for all sessions.
 const ALL: &str = "all";
@@ -84,8 +85,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Exit, SessionsErro
     write_file(args.format, &sessions, path)?;
     let entries: u64 = sessions.iter().map(|one| one.metadata.entry_count).sum();
     terminal_output::info(&format!(
-        "exported {} sessions with {entries} commands to {}",
-        sessions.len(),
+        "exported {} with {} to {}",
+        view::count(sessions.len() as u64, "session"),
+        view::count(entries, "command"),
         path.display()
     ));
     Ok(Exit::Ok)
