@@ -63,7 +63,18 @@ pub struct CommandTest {
     pub piped_from: Vec<RunPattern>,
 }
 
+/// The argument of the bash tool that names the folder of a command line.
+pub(crate) const FOLDER_ARGUMENT: &str = "working_directory";
+
 impl CommandTest {
+    /// Sets the folder of lines that name none. A test that looks for it in another argument is
+    /// about another tool.
+    pub(crate) fn default_folder(&mut self, folder: &str) {
+        if self.folder.is_none() && self.folder_argument.path_text() == FOLDER_ARGUMENT {
+            self.folder = Some(folder.to_owned());
+        }
+    }
+
     /// Whether the test holds for a command in a rule that permits it.
     pub(crate) fn must_hold(&self, subject: &CommandSubject, arguments: &[u8]) -> bool {
         let one = subject.command();

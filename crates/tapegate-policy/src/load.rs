@@ -121,7 +121,7 @@ fn load_with(
                 "" => Some(path.as_str()),
                 folder => path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')),
             };
-            beside.iter().for_each(|path| policy.own_files.add_policy_file(path));
+            beside.iter().for_each(|path| policy.own_files.add_relative(path));
         }
         policy.own_files.add_bash_settings(folder);
         Policy { version, ..policy }

@@ -63,6 +63,13 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Says in which folder a shell tool runs a command line that names none, for the tests that do
+    /// not say so themselves. The folder must be certain, or relative paths would be misjudged.
+    pub fn set_command_folder(&mut self, folder: &str) {
+        let tests = self.rules.iter_mut().flat_map(|rule| &mut rule.arguments);
+        tests.filter_map(ArgumentTest::command_mut).for_each(|test| test.default_folder(folder));
+    }
+
     /// The workflow for questions that no rule names one for.
     pub(crate) fn default_workflow(&self) -> Option<&str> {
         let default = self.workflows.keys().find(|name| *name == "default");

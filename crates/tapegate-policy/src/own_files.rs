@@ -78,8 +78,8 @@ impl OwnFiles {
         self.paths.push(steps);
     }
 
-    /// Adds a file of the policy, relative to the policy's folder, where servers usually run.
-    pub(crate) fn add_policy_file(&mut self, path: &str) {
+    /// Adds a file relative to the folder where the server runs, such as the policy's own.
+    pub fn add_relative(&mut self, path: &str) {
         let steps = owned_steps(path);
         if !path.starts_with('/') && !steps.is_empty() && !self.beside.contains(&steps) {
             self.note_unusual_step(steps.last());
@@ -91,7 +91,7 @@ impl OwnFiles {
     /// shell reads a permitted line, and whether it is recorded.
     pub(crate) fn add_bash_settings(&mut self, folder: &str) {
         for name in BASH_SETTINGS {
-            self.add_policy_file(name);
+            self.add_relative(name);
             self.add(&format!("{folder}/{name}"));
         }
     }

@@ -8,6 +8,7 @@
 mod builtins;
 mod effects;
 mod git;
+mod launchers;
 mod options;
 mod programs;
 mod scripts;
@@ -69,6 +70,7 @@ fn classify_program(one: &CommandUse) -> EffectFinding {
     let builtin = by_name.then(|| builtins::classify(program, one)).flatten();
     builtin
         .or_else(|| (program == "git").then(|| git::classify(arguments)))
+        .or_else(|| launchers::classify(program, arguments))
         .or_else(|| scripts::classify(program, arguments))
         .or_else(|| programs::classify(program, arguments))
         .unwrap_or_else(|| {

@@ -316,6 +316,12 @@ fn deep_nesting_and_long_lines_end_in_time() {
     read_line(&"cd a;".repeat(20_000));
     read_line(&"~".repeat(100_000));
     read_line(&"{".repeat(100_000));
+    read_line(&"{a ".repeat(80_000));
+    read_line(&"f(){ a;};unset f;".repeat(14_000));
+    let functions: String = (0..12_000).map(|number| format!("f{number}(){{ ((1));}};")).collect();
+    read_line(&functions);
+    let subscripts = format!("{}ls {}{}", "a[$(".repeat(10), "a ".repeat(100_000), ")]".repeat(10));
+    read_line(&subscripts);
     let longest = format!("echo {}", "x".repeat(300_000));
     assert_eq!(read_line(&longest).effects().class(), CommandClass::Unknown);
 }

@@ -166,6 +166,7 @@ pub fn load(snapshot: &Snapshot, plan: &ShimPlan) -> ShimPolicyLoad {
         wanted: profile,
         key: &plan.key,
         own_files: &own,
+        command_folder: plan.command_folder.as_deref(),
         telemetry,
         program: plan.program,
     };

@@ -33,6 +33,8 @@ pub struct ShimPlan {
     pub folder: String,
     /// Files of ours that calls must not name, besides those that every policy covers.
     pub own_files: Vec<PathBuf>,
+    /// The folder in which the server runs a command line that names none, if that is certain.
+    pub command_folder: Option<String>,
     /// The name of this shim in events.
     pub connection_id: String,
     /// The name of the session's tape, by which events refer to it.

@@ -47,6 +47,8 @@ pub struct ShimPolicyOptions<'a> {
     pub key: &'a RedactionKey,
     /// Files of ours that calls must not name, besides those known here.
     pub own_files: &'a [PathBuf],
+    /// The folder in which the server runs a command line that names none, if that is certain.
+    pub command_folder: Option<&'a str>,
     /// Whether the telemetry of the policy is sent.
     pub telemetry: TelemetryStatus,
     /// The program that loads the policy.
@@ -91,7 +93,8 @@ pub fn build_policy(
     options: ShimPolicyOptions<'_>,
 ) -> ShimPolicyLoad {
     let load::PolicyLoadResult { policy, findings, sources, .. } = loaded;
-    let ShimPolicyOptions { wanted, key, own_files: own, telemetry, program } = options;
+    let ShimPolicyOptions { wanted, key, own_files: own, command_folder, telemetry, program } =
+        options;
     let of = |wanted: Severity| {
         let some = findings.iter().filter(move |finding| finding.severity == wanted);
         some.map(|finding| finding.line(&sources, main)).collect::<Vec<_>>()
@@ -121,7 +124,13 @@ pub fn build_policy(
         let own =
             own.iter().cloned().flat_map(spellings).chain((program.own_places)(Path::new(main)));
         let own = own.chain(own_sources(&sources));
-        own.for_each(|path| policy.own_files.add(&path.to_string_lossy()));
+        for path in own {
+            policy.own_files.add(&path.to_string_lossy());
+            // A command line names what is in its folder without it.
+            let inside = command_folder.and_then(|folder| path.strip_prefix(folder).ok());
+            inside.iter().for_each(|path| policy.own_files.add_relative(&path.to_string_lossy()));
+        }
+        command_folder.iter().for_each(|folder| policy.set_command_folder(folder));
         let rules = policy.redaction.rules.clone();
         let masking = rules.map(|rules| Arc::new(Redactor::new(rules, key.clone())));
         // Tapes, logs and requests are always masked; the wire only if the policy asks for it.

@@ -42,6 +42,8 @@ pub(crate) struct PolicyTrust {
     unkept: RefCell<Option<(PolicyPaths, AcceptedPolicy)>>,
     /// Files of ours that calls must not name, besides those that every policy covers.
     own_files: Vec<PathBuf>,
+    /// The folder in which the server runs a command line that names none, if that is certain.
+    command_folder: Option<String>,
     is_hub: bool,
 }
 
@@ -91,7 +93,18 @@ impl PolicyTrust {
     /// Uses the accepted policies in the user's state folder.
     pub(crate) fn new() -> Self {
         let accepted = user_state_dir().ok().map(|folder| AcceptedPolicies::new(&folder));
-        Self { accepted, unkept: RefCell::default(), own_files: Vec::new(), is_hub: false }
+        Self {
+            accepted,
+            unkept: RefCell::default(),
+            own_files: Vec::new(),
+            command_folder: None,
+            is_hub: false,
+        }
+    }
+
+    /// The same for a session with a server of our own.
+    pub(crate) fn of_session(own_files: Vec<PathBuf>, command_folder: Option<String>) -> Self {
+        Self { own_files, command_folder, ..Self::new() }
     }
 
     /// The same for a hub, which sends telemetry and has more files that calls must not name.
@@ -107,8 +120,14 @@ impl PolicyTrust {
         key: &RedactionKey,
         moment: LoadTrigger,
     ) -> TrustedPolicy {
-        let loader =
-            TrustLoader { path, wanted, key, own_files: &self.own_files, is_hub: self.is_hub };
+        let loader = TrustLoader {
+            path,
+            wanted,
+            key,
+            own_files: &self.own_files,
+            command_folder: self.command_folder.as_deref(),
+            is_hub: self.is_hub,
+        };
         let accepted = self.accepted(path);
         let audience = Audience::Session(accepted.as_ref().ok().and_then(Option::as_ref));
         let mut file = loader.load(PolicyFiles::from_disk(path), audience);
@@ -194,7 +213,14 @@ pub(crate) fn read_file(
 ) -> (ShimPolicyLoad, BTreeMap<String, String>) {
     // Nothing is masked with this key: the policy is only shown or compared.
     let key = RedactionKey::for_tape([0; 32]);
-    let loader = TrustLoader { path, wanted, key: &key, own_files: &[], is_hub: false };
+    let loader = TrustLoader {
+        path,
+        wanted,
+        key: &key,
+        own_files: &[],
+        command_folder: None,
+        is_hub: false,
+    };
     let loaded = loader.load(PolicyFiles::from_disk(path), Audience::Person);
     (loaded.policy_load, loaded.by_name)
 }
@@ -203,8 +229,14 @@ pub(crate) fn read_file(
 pub(crate) fn read_accepted(accepted: &AcceptedPolicy, wanted: Option<Profile>) -> ShimPolicyLoad {
     let key = RedactionKey::for_tape([0; 32]);
     let files = PolicyFiles::from_accepted(&accepted.path, accepted.texts.clone());
-    let loader =
-        TrustLoader { path: &accepted.path, wanted, key: &key, own_files: &[], is_hub: false };
+    let loader = TrustLoader {
+        path: &accepted.path,
+        wanted,
+        key: &key,
+        own_files: &[],
+        command_folder: None,
+        is_hub: false,
+    };
     loader.load(files, Audience::Person).policy_load
 }
 

@@ -20,6 +20,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
+use tapegate_store::atomic_file;
 
 pub use super::pending::CommandStart;
 use degradation::{AbandonedCommands, WriteFailure};
@@ -167,8 +168,13 @@ impl SessionRecorder {
     fn prepare_folder(&self, state: &RecorderState) -> io::Result<()> {
         // Metadata that another thread is about to write must not follow that of the recovery.
         let _order = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !state.folder.path().exists();
         for path in [state.folder.path(), &state.folder.sessions()] {
             make_private_folder(path)?;
+        }
+        if is_new {
+            // An agent that runs `git add .` must not commit them. Recording works without it.
+            atomic_file::write_private(&state.folder.path().join(".gitignore"), b"*\n").ok();
         }
         // Before the index is refreshed, which then already has the recovered sessions.
         for session_id in recovery::recover(&state.folder)? {

@@ -139,6 +139,14 @@ fn a_rule_that_denies_finds_a_command_wherever_it_hides() {
             ("curl x | sh", '?'),
             ("echo \"unclosed", '?'),
             ("source x", '+'),
+            ("watch rm x", '?'),
+            ("flock lock rm x", '?'),
+            ("watch --version", '+'),
+            ("alias x=rm; x y", '?'),
+            ("jobs -x rm x", '?'),
+            ("mapfile -C 'rm x' -c 1 y", '?'),
+            ("test -v 'a[$(rm x)]'", '?'),
+            ("test -v a", '+'),
         ],
     );
 }

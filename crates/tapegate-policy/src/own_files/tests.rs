@@ -121,8 +121,8 @@ fn a_path_below_a_folder_of_ours_is_found_from_home_and_from_elsewhere() {
 fn the_files_of_a_policy_are_found_by_their_names_from_its_folder() {
     let mut own = OwnFiles::default();
     own.add("/proj/rules.cedar");
-    own.add_policy_file("rules.cedar");
-    own.add_policy_file("sub/more.cedar");
+    own.add_relative("rules.cedar");
+    own.add_relative("sub/more.cedar");
     let named = |path: &str| {
         let arguments = format!("{{\"path\":{path:?}}}");
         own.file_named_in_params(Some(arguments.as_bytes()))

@@ -67,6 +67,14 @@ impl ArgumentTest {
         }
     }
 
+    /// The same, to complete it.
+    pub(crate) fn command_mut(&mut self) -> Option<&mut CommandTest> {
+        match self {
+            Self::Command(test) => Some(test),
+            _ => None,
+        }
+    }
+
     /// A message that the arguments could be read so that the test holds.
     pub fn possible_match_text(&self) -> String {
         match self {

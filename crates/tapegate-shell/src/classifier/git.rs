@@ -1,5 +1,6 @@
 //! What `git` does, by its subcommand and options.
 
+use super::launchers;
 use super::options::{has_option, operands};
 use super::{CommandEffects, EffectFinding, READS, found};
 use crate::command_use::CommandArgument;
@@ -89,7 +90,7 @@ const WRITERS: &[&str] = &[
     "mktag",
 ];
 /// Subcommands that talk to other repositories.
-const REMOTE: &[&str] = &["clone", "fetch", "pull", "push", "ls-remote", "send-pack"];
+pub(super) const REMOTE: &[&str] = &["clone", "fetch", "pull", "push", "ls-remote", "send-pack"];
 /// Subcommands that run hooks or other programs.
 const RUNNERS: &[&str] = &[
     "bisect",
@@ -152,6 +153,12 @@ fn by_subcommand(subcommand: &str, arguments: &[CommandArgument]) -> EffectFindi
     }
     let named =
         |effects: CommandEffects, what: &str| found(effects, format!("`git {subcommand}` {what}"));
+    if launchers::git_launches(subcommand, arguments) {
+        return named(
+            CommandEffects::RUNS | CommandEffects::NETWORK | CommandEffects::WRITES,
+            "may have an option that runs a program, now or later",
+        );
+    }
     if WRITERS.contains(&subcommand) {
         let is_remote = subcommand == "remote";
         let effects = if is_remote {

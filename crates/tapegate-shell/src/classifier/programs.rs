@@ -120,7 +120,6 @@ const WRITERS: &[&str] = &[
     "csplit",
     "dd",
     "fallocate",
-    "flock",
     "gunzip",
     "gzip",
     "bzip2",
@@ -154,7 +153,6 @@ const WRITERS: &[&str] = &[
     "zstd",
     "unzstd",
     "sponge",
-    "prettier",
     "dos2unix",
     "strip",
     "tar",
@@ -165,7 +163,7 @@ const NETWORK: &[&str] =
     &["dig", "host", "nslookup", "ping", "ping6", "traceroute", "tracepath", "whois", "getent"];
 
 /// Programs that use the network and write files.
-const DOWNLOADERS: &[&str] = &["wget", "aria2c", "ftp", "sftp", "scp", "rsync"];
+const DOWNLOADERS: &[&str] = &["wget", "aria2c", "scp", "rsync"];
 
 /// Programs that run code from files or of other machines. They may do anything that it does.
 const RUNNERS: &[&str] = &[
@@ -187,7 +185,9 @@ const RUNNERS: &[&str] = &[
     "ex",
     "expect",
     "find",
-    "gcc",
+    "flock",
+    // Both run `!command` from their input.
+    "ftp",
     "gdb",
     "go",
     "gradle",
@@ -213,6 +213,7 @@ const RUNNERS: &[&str] = &[
     "pnpm",
     "podman",
     "poetry",
+    "prettier",
     "pytest",
     "python",
     "python2",
@@ -230,6 +231,7 @@ const RUNNERS: &[&str] = &[
     "systemctl",
     "tmux",
     "screen",
+    "sftp",
     "tox",
     "tsc",
     "uv",
@@ -339,7 +341,13 @@ fn special(program: &str, arguments: &[CommandArgument]) -> Option<EffectFinding
         "yq" if has_option(
             arguments,
             "is",
-            &["inplace", "in-place", "split-exp", "split-exp-file"],
+            &[
+                "inplace",
+                "in-place",
+                "split-exp",
+                "split-exp-file",
+                "security-enable-system-operator",
+            ],
         ) =>
         {
             writes("`yq` may change files")

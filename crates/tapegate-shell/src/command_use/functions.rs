@@ -23,6 +23,9 @@ const SPECIAL_BUILTINS: [&str; 15] = [
 const MAY_DROP: [&str; 9] =
     ["eval", "trap", "declare", "typeset", "local", "export", "readonly", "source", "."];
 
+/// The maximum number of functions; a line with more is not read.
+const FUNCTIONS_MAX: usize = 200;
+
 /// The functions of a line.
 #[derive(Debug, Default)]
 pub(super) struct FunctionTable {
@@ -66,6 +69,11 @@ impl FunctionTable {
         if !self.scope.may_have_dropped && !SPECIAL_BUILTINS.contains(&name) {
             self.scope.defined.insert(name.to_owned());
         }
+    }
+
+    /// Whether there are more functions than a line may have.
+    pub(super) fn are_too_many(&self) -> bool {
+        self.bodies.len() > FUNCTIONS_MAX
     }
 
     /// Whether a command certainly calls a function.
@@ -142,11 +150,19 @@ fn cannot_fail(word: &ShellWord) -> bool {
     })
 }
 
-/// Whether a pipeline of a list may not run, or runs in a shell of its own.
-pub(super) fn is_optional(list: &CommandList, index: usize) -> bool {
+/// For each pipeline of a list, whether it may not run, or runs in a shell of its own.
+pub(super) fn optional_pipelines(list: &CommandList) -> Vec<bool> {
+    let is_chained = |end: PipelineEnd| matches!(end, PipelineEnd::And | PipelineEnd::Or);
     let ends: Vec<PipelineEnd> = list.pipelines.iter().map(|pipeline| pipeline.end).collect();
-    let is_chained = |end: &PipelineEnd| matches!(end, PipelineEnd::And | PipelineEnd::Or);
-    let after_other = index.checked_sub(1).is_some_and(|before| is_chained(&ends[before]));
-    let chain_end = ends.iter().skip(index).find(|end| !is_chained(end));
-    after_other || chain_end == Some(&PipelineEnd::Background)
+    let mut all = vec![false; ends.len()];
+    // From the end, since a `&` belongs to the whole chain in front of it.
+    let mut in_background = false;
+    for (index, end) in ends.iter().enumerate().rev() {
+        if !is_chained(*end) {
+            in_background = *end == PipelineEnd::Background;
+        }
+        let after_other = index.checked_sub(1).is_some_and(|before| is_chained(ends[before]));
+        all[index] = after_other || in_background;
+    }
+    all
 }

@@ -1,7 +1,7 @@
 //! Walks the tree of a line and lists its commands.
 
 use super::evaluation::EvaluationCheck;
-use super::functions::{FunctionTable, is_optional};
+use super::functions::{FunctionTable, optional_pipelines};
 use super::replay::ReplayTable;
 use super::wrappers::{InnerCommand, LinePlace, WrapperUse, descend};
 use super::{CommandArgument, CommandUse, RedirectionUse, posix};
@@ -63,9 +63,9 @@ impl LineWalk {
             self.problem("a function may call itself".to_owned());
         }
         // Counted as a problem, so that a rule never passes a line of which it saw only a part.
-        if self.uses.len() > USES_MAX {
+        if self.uses.len() > USES_MAX || self.functions.are_too_many() {
             self.uses.truncate(USES_MAX);
-            self.problem("there are too many commands in the line".to_owned());
+            self.problem("there are too many commands or functions in the line".to_owned());
         }
         self.functions.correct(&mut self.uses);
         self.replay.correct(&mut self.uses);
@@ -112,9 +112,13 @@ impl LineWalk {
     /// Walks the commands of a line or of a part of it.
     pub(super) fn list(&mut self, list: &CommandList) {
         list.heredocs.iter().for_each(|body| self.word(body));
-        for (index, pipeline) in list.pipelines.iter().enumerate() {
+        for (pipeline, is_optional) in list.pipelines.iter().zip(optional_pipelines(list)) {
+            // The end makes a problem of it.
+            if self.uses.len() > USES_MAX || self.functions.are_too_many() {
+                return;
+            }
             let before = self.piped_from.len();
-            let is_own_shell = pipeline.stages.len() > 1 || is_optional(list, index);
+            let is_own_shell = pipeline.stages.len() > 1 || is_optional;
             for stage in &pipeline.stages {
                 let first = self.uses.len();
                 if is_own_shell {

@@ -1,5 +1,6 @@
 //! Programs that run another program, and what they run.
 
+mod builtins;
 mod find;
 mod options;
 mod shells;
@@ -7,6 +8,41 @@ mod xargs;
 
 use super::{CommandArgument, CommandUse};
 use options::{WrapperOptions, parse};
+
+/// Programs that run the command in their arguments, in forms that are not read.
+const UNREAD_WRAPPERS: [&str; 31] = [
+    "bwrap",
+    "capsh",
+    "chroot",
+    "chrt",
+    "daemonize",
+    "dbus-run-session",
+    "entr",
+    "fakeroot",
+    "firejail",
+    "flock",
+    "hyperfine",
+    "ltrace",
+    "nsenter",
+    "parallel",
+    "pkexec",
+    "prlimit",
+    "runuser",
+    "script",
+    "setpriv",
+    "start-stop-daemon",
+    "strace",
+    "su",
+    "systemd-inhibit",
+    "systemd-run",
+    "taskset",
+    "unbuffer",
+    "unshare",
+    "valgrind",
+    "watch",
+    "xterm",
+    "xvfb-run",
+];
 
 /// What a program runs in turn.
 pub(super) struct WrapperUse {
@@ -67,14 +103,26 @@ pub(super) fn descend(one: &CommandUse) -> Option<WrapperUse> {
         "trap" => trap(arguments),
         // Others, such as zsh, read lines too differently.
         name @ ("bash" | "sh" | "dash" | "ash") => shells::descend(name, one),
+        name if UNREAD_WRAPPERS.contains(&name) => unread(name, arguments),
         "zsh" | "ksh" | "mksh" | "fish" => unknown("another shell than bash runs commands"),
-        _ => None,
+        name => builtins::descend(name, arguments),
     }
 }
 
 fn unknown(problem: &str) -> Option<WrapperUse> {
     let inner = vec![InnerCommand::Unknown(problem.to_owned())];
     Some(WrapperUse { inner, is_wrapper: false, keeps_folder: true })
+}
+
+/// A wrapper of whose arguments only a question about itself is read.
+fn unread(name: &str, arguments: &[CommandArgument]) -> Option<WrapperUse> {
+    let asks =
+        |word: &CommandArgument| ["--version", "--help", "-V"].iter().any(|ask| word.is(ask));
+    match arguments {
+        [] => None,
+        [only] if asks(only) => None,
+        _ => unknown(&format!("`{name}` runs a command in a form that is not read")),
+    }
 }
 
 /// The program after the options of a wrapper.

@@ -152,7 +152,11 @@ pub(super) fn argument_kind(argument: &CommandArgument) -> &'static str {
     match text {
         text if text.starts_with('-') => "<option>",
         text if text.contains("://") => "<url>",
-        text if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => "<number>",
+        text if text.starts_with(|first: char| first.is_ascii_digit())
+            && text.parse::<f64>().is_ok() =>
+        {
+            "<number>"
+        }
         _ if is_revision() => "<rev>",
         text if text.ends_with('/') => "<dir>",
         text if text.contains(['*', '?']) => "<glob>",

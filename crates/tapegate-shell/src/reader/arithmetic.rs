@@ -55,6 +55,10 @@ impl CommandReader {
     ) -> ReadResult<()> {
         match letter {
             '\'' | '\\' | '{' | '}' => Err(self.unreadable("quotes or braces in arithmetic")),
+            // In some places, bash looks for the end of a process substitution here.
+            '<' | '>' if self.peek_at(1) == Some('(') => {
+                Err(self.unreadable("a process substitution in arithmetic"))
+            }
             '"' | '$' | '`' => {
                 let mut word = ShellWord::default();
                 match letter {

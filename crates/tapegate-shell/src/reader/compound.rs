@@ -7,7 +7,7 @@ use crate::command_tree::{
 };
 
 /// Reserved words that cannot begin a command.
-const MISPLACED: [&str; 3] = ["in", "coproc", "]]"];
+const MISPLACED: [&str; 4] = ["in", "coproc", "]]", "!"];
 
 impl CommandReader {
     pub(super) fn command(&mut self) -> ReadResult<CommandNode> {
@@ -90,10 +90,10 @@ impl CommandReader {
     pub(super) fn function(&mut self, name: String) -> ReadResult<CompoundKind> {
         self.skip_lines()?;
         match self.nest(Self::command)? {
-            CommandNode::Simple(_) => {
-                Err(self.unreadable("the body of a function is not compound"))
+            CommandNode::Compound(body) if !matches!(body.kind, CompoundKind::Function(..)) => {
+                Ok(CompoundKind::Function(name, CommandNode::Compound(body)))
             }
-            body => Ok(CompoundKind::Function(name, body)),
+            _ => Err(self.unreadable("the body of a function is not a group or a loop")),
         }
     }
 
@@ -137,6 +137,9 @@ impl CommandReader {
             return self.for_words();
         }
         let arithmetic: ArithmeticText = self.double_parens()?;
+        if arithmetic.text.matches(';').count() != 2 {
+            return Err(self.unreadable("`for ((` without three expressions"));
+        }
         self.skip_blanks()?;
         self.take(";");
         self.skip_lines()?;

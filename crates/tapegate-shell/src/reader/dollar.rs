@@ -18,6 +18,7 @@ impl CommandReader {
             }
             Some('(') => {
                 self.at += 2;
+                self.refuse_time()?;
                 let list = self.nest(Self::list)?;
                 self.close_list(")")?;
                 WordPart::Commands { list, quoted }
@@ -51,7 +52,7 @@ impl CommandReader {
         Ok(())
     }
 
-    fn parameter_name(&mut self) -> String {
+    pub(super) fn parameter_name(&mut self) -> String {
         let mut name = String::new();
         while let Some(letter) =
             self.peek().filter(|one| one.is_ascii_alphanumeric() || *one == '_')

@@ -89,6 +89,16 @@ impl CommandReader {
         Ok(end)
     }
 
+    /// Refuses `time` as the first word of `$(…)` and `<(…)`: bash 5.2 takes no word after it for a
+    /// reserved one, other versions do.
+    pub(super) fn refuse_time(&mut self) -> ReadResult<()> {
+        self.skip_blanks()?;
+        if self.is_reserved("time") {
+            return Err(self.unreadable("`time` at the start of a substitution"));
+        }
+        Ok(())
+    }
+
     fn pipeline(&mut self) -> ReadResult<CommandPipeline> {
         loop {
             self.skip_blanks()?;

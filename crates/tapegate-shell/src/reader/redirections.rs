@@ -75,10 +75,8 @@ impl CommandReader {
         let start = self.at;
         let mut variable = None;
         if self.take("{") {
-            let rest = self.chars.get(self.at..).unwrap_or_default();
-            let name: String = rest.iter().take_while(|letter| **letter != '}').collect();
-            if is_name(&name) {
-                self.at += name.chars().count() + 1;
+            let name = self.parameter_name();
+            if is_name(&name) && self.take("}") {
                 variable = Some(NamedDescriptor::Variable(name));
             } else {
                 self.at = start;

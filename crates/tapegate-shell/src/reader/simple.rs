@@ -18,7 +18,7 @@ impl CommandReader {
             self.skip_blanks()?;
             if let Some(redirection) = self.redirection()? {
                 command.redirections.push(redirection);
-                may_be_array = command.assignments.is_empty();
+                may_be_array = command.assignments.is_empty() && command.words.is_empty();
                 continue;
             }
             match self.peek() {
@@ -33,7 +33,7 @@ impl CommandReader {
                 may_be_array = true;
                 continue;
             }
-            let word = self.argument(&command)?;
+            let word = self.argument(&command, may_be_array)?;
             command.words.push(word);
         }
         let is_empty = command.words.is_empty()
@@ -43,18 +43,16 @@ impl CommandReader {
     }
 
     /// A word of a command; after a declaration builtin, it may assign an array.
-    fn argument(&mut self, command: &SimpleCommand) -> ReadResult<ShellWord> {
-        let declares = command
-            .words
-            .first()
-            .and_then(ShellWord::literal)
-            .is_some_and(|program| DECLARATIONS.contains(&program.as_str()));
+    fn argument(&mut self, command: &SimpleCommand, may_be_array: bool) -> ReadResult<ShellWord> {
+        let program = command.words.first().and_then(ShellWord::plain);
+        let declares =
+            may_be_array && program.is_some_and(|program| DECLARATIONS.contains(&program));
         let mut word = self.word()?;
-        let ends_with_equals = || match word.parts.last() {
-            Some(WordPart::Literal { text, quoted: false }) => text.ends_with('='),
-            _ => false,
+        let is_assignment = || {
+            let name = word.plain().and_then(|text| text.strip_suffix('='));
+            name.is_some_and(|name| is_name(name.strip_suffix('+').unwrap_or(name)))
         };
-        if declares && self.peek() == Some('(') && ends_with_equals() {
+        if declares && self.peek() == Some('(') && is_assignment() {
             word.parts.push(WordPart::Array(self.array_elements()?));
         }
         Ok(word)
@@ -80,13 +78,7 @@ impl CommandReader {
     /// Takes `name=`, `name+=` or `name[…]=` with its value, if one comes next.
     fn assignment(&mut self, may_be_array: bool) -> ReadResult<Option<VariableAssignment>> {
         let start = self.at;
-        let mut name = String::new();
-        while let Some(letter) =
-            self.peek().filter(|one| one.is_ascii_alphanumeric() || *one == '_')
-        {
-            name.push(letter);
-            self.at += 1;
-        }
+        let name = self.parameter_name();
         if !is_name(&name) {
             self.at = start;
             return Ok(None);
@@ -98,6 +90,10 @@ impl CommandReader {
         }
         self.take("+");
         if !self.take("=") {
+            // Reading it again as a word would double the work at each level of nesting.
+            if subscript.is_some() {
+                return Err(self.unreadable("a subscript in the name of a program"));
+            }
             self.at = start;
             return Ok(None);
         }
@@ -119,7 +115,10 @@ impl CommandReader {
         loop {
             self.skip_lines()?;
             if self.take(")") {
-                return Ok(words);
+                return match self.peek() {
+                    Some(next) if !super::is_metacharacter(next) => Err(self.unexpected()),
+                    _ => Ok(words),
+                };
             }
             let word = self.word()?;
             // `[index]=value` evaluates the index.

@@ -43,3 +43,41 @@ fn arrays_are_assigned_where_bash_reads_them() {
         assert!(read_commands(line).is_err(), "{line}");
     }
 }
+
+#[test]
+fn what_bash_takes_for_a_syntax_error_is_not_read() {
+    for line in [
+        "declare >f x=(1)",
+        "declare x=(1) >f y=(1)",
+        ">f x=1 >g declare y=(1)",
+        "\"declare\" x=(1)",
+        "declare $x=(1)",
+        "declare \\x=(1)",
+        "declare -x=(1)",
+        "x=(1)#f() { ls; }",
+        "declare x=(1)y",
+        "f() g() { ls; }",
+        "function f function g { ls; }",
+        "for (()); do ls; done",
+        "\"${HOME:<(}\"",
+        "for ((i = 0; i < 3)); do ls; done",
+        "ls |!",
+        "ls | ! cat",
+        "$(time f() { ls; })",
+        "\"$( time { ls; })\"",
+        "cat <(time if true; then ls; fi)",
+    ] {
+        assert!(read_commands(line).is_err(), "{line}");
+    }
+    for line in [
+        ">f declare x=(1)",
+        "x=1 declare y=(1) >f",
+        "declare x=(1) y+=(2);ls",
+        "f() { g() { ls; }; }",
+        "ls | { ! cat; }",
+        "$(ls; time { ls; })",
+        "`time { ls; }`",
+    ] {
+        assert!(read_commands(line).is_ok(), "{line}");
+    }
+}

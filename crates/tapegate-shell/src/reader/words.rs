@@ -152,6 +152,7 @@ impl CommandReader {
     /// `<( … )` or `>( … )`.
     fn process_substitution(&mut self) -> ReadResult<WordPart> {
         self.at += 2;
+        self.refuse_time()?;
         let list = self.full_list()?;
         self.close_list(")")?;
         Ok(WordPart::Process(list))

@@ -31,6 +31,7 @@ pub(super) struct TrustLoader<'a> {
     pub(super) key: &'a RedactionKey,
     /// Files of ours that calls must not name, besides those that every policy covers.
     pub(super) own_files: &'a [PathBuf],
+    pub(super) command_folder: Option<&'a str>,
     /// Whether the loader is a hub, which sends telemetry.
     pub(super) is_hub: bool,
 }
@@ -67,14 +68,16 @@ impl Audience<'_> {
 
 impl TrustLoader<'_> {
     pub(super) fn load(&self, files: PolicyFiles, audience: Audience<'_>) -> LoadedTexts {
-        let Self { path, wanted, key, own_files, is_hub } = *self;
+        let Self { path, wanted, key, own_files, command_folder, is_hub } = *self;
         let (main, telemetry) = (path.to_string_lossy(), audience.telemetry(is_hub));
         let mut loaded = shim_policy::read(&main, &files, telemetry);
         if !audience.is_trusted(&files) {
             let plain = files.without_values();
             shim_policy::hide_values(&mut loaded, &main, &plain, PROGRAM);
         }
-        let options = ShimPolicyOptions { wanted, key, own_files, telemetry, program: PROGRAM };
+        let program = PROGRAM;
+        let options =
+            ShimPolicyOptions { wanted, key, own_files, command_folder, telemetry, program };
         let mut found = shim_policy::build_policy(&main, loaded, options);
         let main_missing = files.is_main_missing();
         let noted = files.into_noted();

@@ -6,15 +6,14 @@ use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::Node;
 
 use super::{KnownWorkflows, check_duplicates, globs, strings, texts};
-use crate::command_rules::{CommandTest, RunPattern};
+use crate::command_rules::{CommandTest, FOLDER_ARGUMENT, RunPattern};
 use crate::glob::Glob;
 use crate::model::{PolicyRule, RuleAction};
 use crate::predicate::{ArgumentTest, ArgumentTexts};
 use tapegate_core::lenient::folder::FolderPath;
 
-/// The arguments of the tool `bash_recorder.execute`.
+/// The argument with the command line of the tool `bash_recorder.execute`.
 const COMMAND: &str = "command";
-const FOLDER: &str = "working_directory";
 /// The names of that tool.
 const TOOLS: [&str; 2] = ["bash_recorder.execute", "bash_recorder_execute"];
 
@@ -23,7 +22,7 @@ pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<CommandTest> 
     let fields = MapFields::of(node);
     let mut test = CommandTest {
         argument: argument(&fields, "in", COMMAND, findings)?,
-        folder_argument: argument(&fields, "folder_in", FOLDER, findings)?,
+        folder_argument: argument(&fields, "folder_in", FOLDER_ARGUMENT, findings)?,
         folder: fields.get("folder").and_then(Node::as_text).map(str::to_owned),
         run: runs(fields.get("run")),
         lines: strings(fields.get("line")).iter().map(|line| line.trim().to_owned()).collect(),
@@ -112,7 +111,7 @@ fn read_group(
     let name = fields.get("name")?.as_text()?;
     let mut test = CommandTest {
         argument: ArgumentTexts::parse(COMMAND).ok()?,
-        folder_argument: ArgumentTexts::parse(FOLDER).ok()?,
+        folder_argument: ArgumentTexts::parse(FOLDER_ARGUMENT).ok()?,
         folder: None,
         run: Vec::new(),
         lines: std::collections::BTreeSet::new(),

@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// Write metrics to a file as Prometheus text, every 5 seconds and at the end
     #[arg(long, value_name = "FILE", value_parser = file_only_parser(CLIENTS))]
     pub(super) metrics_file: Option<PathBuf>,
+    /// The folder that the policy in front takes for that of commands that name none.
+    #[arg(long, hide = true)]
+    pub(super) judged_folder: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]

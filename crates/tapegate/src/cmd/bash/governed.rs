@@ -34,13 +34,15 @@ pub(super) fn shim_args(args: &Args) -> anyhow::Result<Option<shim::Args>> {
     let by_variable = || search.first(&["TAPEGATE_SERVER_ID", "THOUGHTGATE_SERVER_ID"]);
     let by_variable = || by_variable().and_then(|id| id.into_string().ok());
     let server_id = args.server_id.clone().or_else(by_variable);
+    let command_folder = governed_settings::command_folder(&settings.config, &search.folder);
     Ok(Some(shim::Args::in_front_of(
-        command(args)?,
+        command(args, command_folder.as_deref())?,
         server_id.unwrap_or_else(|| SERVER_ID.to_owned()),
         args.policy.clone(),
         args.require_policy,
         args.http.clone(),
         governed_settings::own_files(args.config.as_deref(), &settings.config, &search.folder),
+        command_folder,
     )))
 }
 
@@ -89,7 +91,7 @@ fn check_flags(args: &Args) -> Result<(), Failure> {
 }
 
 /// The command line that starts the tool itself.
-fn command(args: &Args) -> anyhow::Result<Vec<String>> {
+fn command(args: &Args, command_folder: Option<&str>) -> anyhow::Result<Vec<String>> {
     let path = |path: &PathBuf| {
         let text = path.to_str().map(str::to_owned);
         text.ok_or_else(|| Failure::new(Exit::Usage, format!("`{}` is not UTF-8", path.display())))
@@ -103,6 +105,9 @@ fn command(args: &Args) -> anyhow::Result<Vec<String>> {
     }
     if let Some(file) = &args.metrics_file {
         add("--metrics-file", path(file)?);
+    }
+    if let Some(folder) = command_folder {
+        add("--judged-folder", folder.to_owned());
     }
     let word = |value: clap::builder::PossibleValue| value.get_name().to_owned();
     if let Some(style) = args.tool_name_style.and_then(|style| style.to_possible_value()) {

@@ -89,6 +89,28 @@ pub(super) fn own_files(named: Option<&Path>, config: &BashConfig, folder: &Path
     all
 }
 
+/// The folder of command lines that name none, for tests of paths; `None` if it is not certain: a
+/// link on the way may lead elsewhere by the time of a command.
+pub(super) fn command_folder(config: &BashConfig, folder: &Path) -> Option<String> {
+    let folder = config.execution.working_directory.as_deref().unwrap_or(folder);
+    let is_real = folder.canonicalize().is_ok_and(|real| real == folder);
+    folder.to_str().filter(|_| is_real).map(str::to_owned)
+}
+
+/// Refuses another folder than the one that the policy decides about: each client of a shim gets a
+/// tool of its own, which reads the settings again.
+pub(super) fn check_folder(
+    judged: Option<&str>,
+    config: &BashConfig,
+    folder: &Path,
+) -> Result<(), Failure> {
+    if judged.is_none() || command_folder(config, folder).as_deref() == judged {
+        return Ok(());
+    }
+    let message = "the folder of commands has changed since the policy was loaded";
+    Err(Failure::new(Exit::Invalid, message).hint("look at the settings, then start again"))
+}
+
 fn reader_of(shell: &Path) -> Option<&'static str> {
     let name = shell.file_name()?.to_str()?;
     ["bash"].into_iter().chain(POSIX_SHELLS).find(|known| *known == name)
@@ -131,6 +153,23 @@ mod tests {
         }
         assert!(is_withheld(OsStr::new("BASH_ENV")) && !is_withheld(OsStr::new("PATH")));
         assert!(!is_withheld(OsStr::new("LD_LIBRARY_PATH")));
+    }
+
+    #[test]
+    fn only_a_folder_without_links_on_the_way_is_certain() {
+        let scratch = tempfile::tempdir().unwrap();
+        let real = scratch.path().canonicalize().unwrap();
+        let link = real.join("link");
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let mut config = BashConfig::default();
+        assert_eq!(command_folder(&config, &real).as_deref(), real.to_str());
+        assert_eq!(command_folder(&config, &link), None);
+        config.execution.working_directory = Some(real.join("missing"));
+        assert_eq!(command_folder(&config, &real), None);
+        config.execution.working_directory = Some("/".into());
+        assert!(check_folder(Some("/"), &config, &real).is_ok());
+        assert!(check_folder(real.to_str(), &config, &real).is_err());
+        assert!(check_folder(None, &config, &real).is_ok());
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         governed_settings::check(&config)?;
     }
     let environment = environment(is_governed)?;
+    let judged = args.judged_folder.as_deref();
+    governed_settings::check_folder(judged, &config, &environment.folder)?;
     let misreading: fn(&Path, &str) -> Option<String> = governed_settings::misreading;
     let governance = is_governed.then_some(ToolGovernance { misreading });
     let setup = ServerSetup { config, environment, governance, log: log_printer::sink() };

@@ -4,10 +4,9 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use tapegate_bash::recording::session_reader::SessionSummary;
 use tapegate_bash::recording::{index, retention};
-use tapegate_bash::reports::since;
 
 use super::failure::{SessionsError, SessionsFailure};
-use super::recordings::{ProgressLine, Recordings, RecordingsArgs};
+use super::recordings::{ProgressLine, Recordings, RecordingsArgs, time_us};
 use crate::exit::Exit;
 use crate::state_folder::now_us;
 use crate::views::sessions as view;
@@ -23,8 +22,8 @@ Examples:
   tapegate sessions clean --older-than 90d
   tapegate sessions clean --force")]
 pub(super) struct Args {
-    /// Delete recordings older than a date: YYYY-MM-DD, or 7d, 2w, 1m [default: retention_days of
-    /// the settings]
+    /// Delete recordings older than a date: YYYY-MM-DD, or 7d, 2w, 1m (a month of 30 days), 12h,
+    /// 30min [default: retention_days of the settings]
     #[arg(long, value_name = "TEXT")]
     older_than: Option<String>,
     /// Show what would be deleted without deleting
@@ -42,7 +41,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Exit, SessionsErro
     let now = now_us();
     let days = recordings.retention_days;
     let before_us = match &args.older_than {
-        Some(text) => since::parse(text, now).ok_or_else(|| SessionsFailure::date(text))?,
+        Some(text) => time_us(text)?,
         // The settings keep everything, so only an age on the command line deletes.
         None if days == 0 => {
             writeln!(

@@ -12,6 +12,7 @@ use super::recordings::{ProgressLine, RecordingsArgs, print_empty, since_us, sum
 use crate::exit::Exit;
 use crate::output_file::file_only_parser;
 use crate::terminal_output;
+use crate::views::sessions as view;
 
 /// The word for all sessions.
 const ALL: &str = "all";
@@ -28,7 +29,8 @@ Examples:
   tapegate sessions export all --since 7d --format csv > week.csv
   tapegate sessions export all --format sqlite --output recordings.db")]
 pub(super) struct Args {
-    /// Session ID, or any part of it that no other id has, or "all" for all sessions
+    /// Session ID, or any part of it that no other id has, or "last" for the newest session, or
+    /// "all" for all sessions
     #[arg(value_name = "SESSION_ID")]
     session_id: String,
     /// Export format
@@ -40,7 +42,8 @@ pub(super) struct Args {
     /// Replace the output file if it exists
     #[arg(long, requires = "output")]
     force: bool,
-    /// Filter sessions since a date (when using "all")
+    /// Filter sessions since a date (when using "all"): YYYY-MM-DD, or 7d, 2w, 1m (a month of 30
+    /// days), 12h, 30min
     #[arg(long, value_name = "TEXT")]
     since: Option<String>,
     #[command(flatten)]
@@ -82,8 +85,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Exit, SessionsErro
     write_file(args.format, &sessions, path)?;
     let entries: u64 = sessions.iter().map(|one| one.metadata.entry_count).sum();
     terminal_output::info(&format!(
-        "exported {} sessions with {entries} commands to {}",
-        sessions.len(),
+        "exported {} with {} to {}",
+        view::count(sessions.len() as u64, "session"),
+        view::count(entries, "command"),
         path.display()
     ));
     Ok(Exit::Ok)

@@ -47,7 +47,7 @@ Examples:
 Exit codes: 0 done, 1 `--check` found commands that the policy stops, or a file could not be read or
 written, 2 wrong option or policy.")]
 pub(super) struct Args {
-    /// Analyze commands since a date: YYYY-MM-DD, or 7d, 2w, 1m
+    /// Analyze commands since a date: YYYY-MM-DD, or 7d, 2w, 1m (a month of 30 days), 12h, 30min
     #[arg(long, value_name = "TEXT")]
     since: Option<String>,
     /// Minimum command frequency to include

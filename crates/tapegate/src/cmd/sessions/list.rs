@@ -20,7 +20,7 @@ Examples:
   tapegate sessions list --since 7d --limit 50
   tapegate sessions list --format json")]
 pub(super) struct Args {
-    /// Show sessions since a date: YYYY-MM-DD, or 7d, 2w, 1m
+    /// Show sessions since a date: YYYY-MM-DD, or 7d, 2w, 1m (a month of 30 days), 12h, 30min
     #[arg(long, value_name = "TEXT")]
     since: Option<String>,
     /// Show at most this many sessions, the newest

@@ -69,8 +69,16 @@ pub(super) fn summary(session: &SessionPath) -> Result<SessionSummary, SessionsE
 
 /// The point in time that `--since` names.
 pub(super) fn since_us(text: Option<&str>) -> Result<Option<i64>, SessionsError> {
-    let Some(text) = text else { return Ok(None) };
-    since::parse(text, now_us()).map(Some).ok_or_else(|| SessionsFailure::date(text))
+    text.map(time_us).transpose()
+}
+
+/// The point in time that an option names. A month may have been meant as a minute, so that is said.
+pub(super) fn time_us(text: &str) -> Result<i64, SessionsError> {
+    let at = since::parse(text, now_us()).ok_or_else(|| SessionsFailure::date(text))?;
+    if let Some(note) = since::month_note(text) {
+        terminal_output::info(&format!("note: {note}"));
+    }
+    Ok(at)
 }
 
 /// Says that there is nothing, and why.

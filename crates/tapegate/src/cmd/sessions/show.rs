@@ -18,11 +18,12 @@ use crate::views::sessions as view;
 #[command(after_help = "\
 Examples:
   tapegate sessions show 20260118_143052_a7b3c9d2
+  tapegate sessions show last
   tapegate sessions show 143052 --entries
   tapegate sessions show 143052 --entries --output
   tapegate sessions show 143052 --entries --format json | jq '.entries[].command'")]
 pub(super) struct Args {
-    /// The session id, or any part of it that no other id has
+    /// The session id, or any part of it that no other id has, or "last" for the newest session
     #[arg(value_name = "SESSION_ID")]
     session_id: String,
     /// Show individual command entries

@@ -20,7 +20,7 @@ Examples:
   tapegate sessions stats --since 30d
   tapegate sessions stats --format json | jq '.command_frequency[:3]'")]
 pub(super) struct Args {
-    /// Count commands since a date: YYYY-MM-DD, or 7d, 2w, 1m
+    /// Count commands since a date: YYYY-MM-DD, or 7d, 2w, 1m (a month of 30 days), 12h, 30min
     #[arg(long, value_name = "TEXT")]
     since: Option<String>,
     /// The output format

@@ -52,6 +52,9 @@ pub(crate) struct Args {
     /// Further files of ours, which no call may name.
     #[arg(skip)]
     pub(super) own_files: Vec<PathBuf>,
+    /// The folder in which the server runs a command line that names none, if that is certain.
+    #[arg(skip)]
+    pub(super) command_folder: Option<String>,
     /// The option that names the policy, as the user knows it.
     #[arg(skip = "--config")]
     pub(super) policy_option: &'static str,
@@ -66,6 +69,7 @@ impl Args {
         require_policy: bool,
         http: Option<String>,
         own_files: Vec<PathBuf>,
+        command_folder: Option<String>,
     ) -> Self {
         Self {
             server_id: Some(server_id),
@@ -78,6 +82,7 @@ impl Args {
             upstream: UpstreamArgs::started_by(command),
             http,
             own_files,
+            command_folder,
             policy_option: "--policy",
             max_message_bytes: MESSAGE_BYTES_MAX,
             // The tool ends its commands itself, and its limit may be raised while it runs.

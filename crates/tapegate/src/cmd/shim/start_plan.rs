@@ -87,7 +87,7 @@ impl StartPlan {
             Err(failure) => (None, Some(failure)),
         };
         let (connection_id, clock) = (random::id()?, Clock::start());
-        let trust = PolicyTrust::new();
+        let trust = PolicyTrust::of_session(args.own_files.clone(), args.command_folder.clone());
         let (config, config_failure) = match trust.locate(&search, args.project.config.as_deref()) {
             Ok(config) => (config, None),
             Err(failure) => (None, Some(failure)),
@@ -107,6 +107,7 @@ impl StartPlan {
             user_state,
             folder: search.folder.to_string_lossy().into_owned(),
             own_files: own_files(hub.as_ref(), &args),
+            command_folder: args.command_folder.clone(),
             // Chosen before the tape is opened, so that the first events name it too.
             session_id: tapes::session_id(&connection_id, clock.now()),
             connection_id,

@@ -30,7 +30,10 @@ struct GovernedBash {
 
 impl GovernedBash {
     fn start(policy: &str, flags: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), policy, flags)
+    }
+
+    fn start_in(folder: TempDir, policy: &str, flags: &[&str]) -> Self {
         fs::write(folder.path().join(policy), POLICY).unwrap();
         let client = BashClient::spawn(folder.path(), flags);
         Self { folder, client }
@@ -215,4 +218,50 @@ fn the_three_commands_of_the_docs_lead_from_recordings_to_an_enforced_policy() {
         "{denied}"
     );
     client.close();
+}
+
+#[test]
+fn relative_paths_are_in_the_folder_of_the_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().canonicalize().unwrap();
+    let rule = format!(
+        "schema: 1\ngovernance:\n  defaults: {{ action: deny }}\n  rules:\n    - {{ match: bash_recorder.execute, action: forward, command: {{ run: [\"touch *\", \"cd *\"], under: {} }} }}\n",
+        project.display()
+    );
+    fs::write(project.join("commands.yml"), rule).unwrap();
+    fs::create_dir(project.join("sub")).unwrap();
+    fs::create_dir(project.join("away")).unwrap();
+    let mut client = BashClient::spawn(&project, &["--policy", "commands.yml"]);
+    let mut ask = |arguments: Value| {
+        let params = json!({"name": "bash_recorder.execute", "arguments": arguments});
+        client.request("tools/call", &params)["result"]["structuredContent"]["exit_code"] == 0
+    };
+    assert!(ask(json!({"command": "touch made"})));
+    assert!(ask(json!({"command": "cd sub && touch made"})));
+    assert!(ask(json!({"command": "touch made", "working_directory": "sub"})));
+    for command in
+        ["touch ../made", "cd .. && touch made", "cd; touch made", "CDPATH=/ cd tmp; touch made"]
+    {
+        assert!(!ask(json!({"command": command})), "{command}");
+    }
+    assert!(!ask(json!({"command": "touch made", "working_directory": ".."})));
+    assert!(!ask(json!({"command": "touch made", "Working_Directory": "/tmp"})));
+}
+
+#[test]
+fn the_named_settings_and_their_recordings_are_out_of_reach() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = "plugins: { bash_recorder: { config: { recording: { directory: kept } } } }\n";
+    fs::write(folder.path().join("tool.yml"), settings).unwrap();
+    let flags = ["--policy", "commands.yml", "--config", "tool.yml"];
+    let mut bash = GovernedBash::start_in(folder, "commands.yml", &flags);
+    for command in ["cat tool.yml", "ls kept/sessions"] {
+        let path = bash.path().canonicalize().unwrap();
+        let whole = command.replace(' ', &format!(" {}/", path.display()));
+        for line in [&whole, command] {
+            assert!(bash.ask(line).contains("own-files"), "{line}");
+        }
+    }
+    assert!(bash.ask("cat ./tool.yml").contains("own-files"));
+    assert!(bash.ask("ls src/tool.yml").contains("structuredContent"));
 }

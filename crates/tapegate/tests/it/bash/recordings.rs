@@ -55,6 +55,14 @@ fn files_are_private_and_times_are_those_of_the_start() {
 }
 
 #[test]
+fn recordings_are_not_committed_by_accident() {
+    let mut client = BashClient::start();
+    let shown = client.execute("git init -q && git status --porcelain --untracked-files=all");
+    assert_eq!(shown["exit_code"], 0, "{shown}");
+    assert!(!shown["stdout"].as_str().unwrap().contains(".cuff"), "{shown}");
+}
+
+#[test]
 fn variables_are_recorded_only_if_they_are_listed_and_not_secret() {
     let mut client = BashClient::with_settings(
         "recording:\n  capture_env: true\n  env_allowlist: [HOME, PWD, AWS_TOKEN, X]\nexecution:\n  env_overrides: {X: \"1\"}",

@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{SessionsFixture, text};
@@ -153,4 +154,20 @@ fn exports_name_what_is_missing_and_filter_by_date() {
     let csv = recorded.record("export all --since 1m --format csv");
     assert!(csv.matches("\ne_").count() == 3 && !csv.contains(super::ONE), "{csv}");
     assert_eq!(recorded.fails("export all --since soon").0, 2);
+    assert_eq!(ids("export last"), [today.as_str()]);
+    assert!(recorded.record("show last").starts_with(&format!("Session: {today}\n")));
+}
+
+#[test]
+fn a_month_is_not_taken_for_a_minute() {
+    let recorded = SessionsFixture::new();
+    let ours = Path::new(env!("CARGO_BIN_EXE_tapegate"));
+    let note = "tapegate: note: `1m` means 30 days; for minutes, write `1min`\n";
+    for line in ["list --since 1m", "stats --since 1m", "clean --older-than 1m --dry-run"] {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let done = recorded.run(ours, &[&["sessions"], &words[..]].concat());
+        assert_eq!(text(&done.stderr), note, "{line}");
+    }
+    let done = recorded.run(ours, &["sessions", "list", "--since", "1min"]);
+    assert_eq!(text(&done.stderr), "");
 }
