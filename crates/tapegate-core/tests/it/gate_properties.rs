@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use scripted_gate::{GateAnswer, ScriptedGate, refusal};
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Approval, HoldId, HoldOutcome, InputQuestion, UserQuestion};
-use tapegate_core::relay::{HELD_MAX, Relay, RelayAction, RelayEvent};
+use tapegate_core::relay::{HELD_MAX, Relay, RelayAction, RelayEvent, UnheldCause};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{
     Dialect, EntryWriter, EntryWriterOptions, TapeAudit, TapeHeader, TapeReader, TapeSeverity,
@@ -310,7 +310,12 @@ impl GatedSession {
                 assert!(due.is_none_or(|due| due > self.ms * 1_000_000), "nothing is overdue");
             }
             GateStep::Unheld => {
-                self.feed(RelayEvent::Unheld { lane: None, reason: "over", keeps_lists: false });
+                self.feed(RelayEvent::Unheld {
+                    lane: None,
+                    reason: "over",
+                    cause: UnheldCause::SessionEnded,
+                    keeps_lists: false,
+                });
                 assert_eq!(self.relay.held_calls(), 0);
             }
             GateStep::Gone => {

@@ -18,7 +18,7 @@ use tapegate_core::gate::{
     UserQuestion, Verdict,
 };
 use tapegate_core::lines::OversizeMessage;
-use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
+use tapegate_core::relay::{Relay, RelayAction, RelayEvent, UnheldCause};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{EntryBody, EntryElement, GateOutcome};
 use tapegate_core::time::Timestamp;
@@ -259,7 +259,13 @@ fn read<'a>(verb: &str, rest: &'a str, frame: &'a Frame<'a>) -> RelayEvent<'a> {
             });
         }
         "deny" => return settled(HoldOutcome::Refused(refusal(-32007, "a person said no"))),
-        "unheld" => return RelayEvent::Unheld { lane: None, reason: rest, keeps_lists: false },
+        "unheld" | "unserved" => {
+            let cause = match verb {
+                "unheld" => UnheldCause::SessionEnded,
+                _ => UnheldCause::ServiceGone,
+            };
+            return RelayEvent::Unheld { lane: None, reason: rest, cause, keeps_lists: false };
+        }
         "failed" => {
             let (id, error) = rest.split_once(' ').unwrap();
             let (id, error) = (id.as_bytes(), error.as_bytes());

@@ -10,7 +10,7 @@ use tapegate_core::gate::{
     TaskHandle, Verdict,
 };
 use tapegate_core::json;
-use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
+use tapegate_core::relay::{Relay, RelayAction, RelayEvent, UnheldCause};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tapegate_core::time::Timestamp;
@@ -262,7 +262,12 @@ impl TaskSession {
                 self.feed(RelayEvent::Tick);
             }
             TaskPlayStep::Unheld => {
-                self.feed(RelayEvent::Unheld { lane: None, reason: "over", keeps_lists: false });
+                self.feed(RelayEvent::Unheld {
+                    lane: None,
+                    reason: "over",
+                    cause: UnheldCause::SessionEnded,
+                    keeps_lists: false,
+                });
                 assert_eq!(self.relay.held_calls(), 0);
             }
         }
