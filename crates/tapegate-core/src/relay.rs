@@ -12,6 +12,7 @@ mod event;
 mod gate_dispatch;
 mod holds;
 mod line_queue;
+mod linked_tasks;
 mod orphans;
 mod own_message;
 mod own_requests;

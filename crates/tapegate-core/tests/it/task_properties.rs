@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{
     Approval, Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, MessagePlace, Refusal,
-    TaskHandle, Verdict,
+    TaskDialect, TaskHandle, Verdict,
 };
 use tapegate_core::json;
 use tapegate_core::relay::{Relay, RelayAction, RelayEvent, UnheldCause};
@@ -82,6 +82,7 @@ impl Gate for TaskGate {
             ttl_ms: 60_000,
             keep_ms: 30_000,
             poll_ms: 1,
+            dialect: TaskDialect::Core,
         };
         let on_timeout = Some(refusal());
         let hold = Hold { hold_id: HoldId(n), timeout_ms: 20_000, on_timeout, ..Hold::default() };

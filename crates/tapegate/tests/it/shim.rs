@@ -5,6 +5,7 @@ mod approvals;
 mod batches;
 mod decisions;
 mod escalation;
+mod extension_tasks;
 mod forged_approvals;
 mod framing;
 mod grants;
