@@ -11,6 +11,7 @@ mod framing;
 mod grants;
 mod http;
 mod http_bodies;
+mod http_progress;
 mod hub;
 mod in_agent;
 mod lists;
