@@ -238,6 +238,10 @@ fn play<G: ReportingGate>(book: &str, gate: &mut G) -> String {
     out
 }
 
+fn unheld(cause: UnheldCause, reason: &str) -> RelayEvent<'_> {
+    RelayEvent::Unheld { lane: None, reason, cause, keeps_lists: false }
+}
+
 /// The event of a line; `frame` is the rest of the line, scanned.
 fn read<'a>(verb: &str, rest: &'a str, frame: &'a Frame<'a>) -> RelayEvent<'a> {
     // `client@7` is a sessionless client in exchange 7.
@@ -264,13 +268,8 @@ fn read<'a>(verb: &str, rest: &'a str, frame: &'a Frame<'a>) -> RelayEvent<'a> {
             });
         }
         "deny" => return settled(HoldOutcome::Refused(refusal(-32007, "a person said no"))),
-        "unheld" | "unserved" => {
-            let cause = match verb {
-                "unheld" => UnheldCause::SessionEnded,
-                _ => UnheldCause::ServiceGone,
-            };
-            return RelayEvent::Unheld { lane: None, reason: rest, cause, keeps_lists: false };
-        }
+        "unheld" => return unheld(UnheldCause::SessionEnded, rest),
+        "unserved" => return unheld(UnheldCause::ServiceGone, rest),
         "failed" => {
             let (id, error) = rest.split_once(' ').unwrap();
             let (id, error) = (id.as_bytes(), error.as_bytes());
