@@ -16,7 +16,7 @@ use crate::side::{Lane, Side};
 use crate::tape::RecordError;
 use crate::time::Timestamp;
 
-pub use task_handle::TaskHandle;
+pub use task_handle::{TASKS_EXTENSION, TaskDialect, TaskHandle, accepts_tasks, gives_input};
 pub use user_question::{INPUT_KEY, InputQuestion, UserChoice, UserQuestion};
 
 /// One message, and what is known about it besides its bytes.

@@ -12,6 +12,7 @@ mod event;
 mod gate_dispatch;
 mod holds;
 mod line_queue;
+mod linked_tasks;
 mod orphans;
 mod own_message;
 mod own_requests;
@@ -41,7 +42,7 @@ use own_tasks::OwnTasks;
 use questions::UserQuestions;
 use unsent_calls::UnsentCalls;
 
-pub use event::{RelayAction, RelayEvent};
+pub use event::{RelayAction, RelayEvent, UnheldCause};
 pub use holds::{HELD_MAX, HELD_TOTAL_MAX};
 pub use line_queue::{DueLines, LineBuffer, LineQueue, PermittedBytes};
 pub use own_message::OwnMessage;
@@ -186,8 +187,8 @@ impl Relay {
             }
             RelayEvent::Withdrawn { hold_id } => self.withdraw_held(at, hold_id, gate),
             RelayEvent::Tick => self.tick(at, gate, emit),
-            RelayEvent::Unheld { lane, reason, keeps_lists } => {
-                self.refuse_all_held(at, (lane, keeps_lists), reason, gate, emit);
+            RelayEvent::Unheld { lane, reason, cause, keeps_lists } => {
+                self.refuse_all_held(at, (lane, keeps_lists), (cause, reason), gate, emit);
             }
             RelayEvent::Gone { lane, side, reason, error_type } => {
                 self.answer_for_gone_side(at, (lane, side), (reason, error_type), gate, emit);

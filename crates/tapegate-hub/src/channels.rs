@@ -10,7 +10,7 @@ mod channel_worker;
 mod desktop;
 mod ntfy;
 #[cfg(test)]
-mod sample_requests;
+pub(crate) mod sample_requests;
 mod slack;
 mod webhook;
 

@@ -17,6 +17,7 @@ mod export;
 mod grants;
 mod health;
 mod journal;
+mod link_page;
 mod log_counter;
 mod push_body;
 mod reload;

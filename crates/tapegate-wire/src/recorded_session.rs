@@ -2,7 +2,9 @@
 
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Gate, HoldId, HoldOutcome, MessagePlace, PermitAllGate};
-use tapegate_core::relay::{HELD_MAX, PermittedMessage, Relay, RelayAction, RelayEvent};
+use tapegate_core::relay::{
+    HELD_MAX, PermittedMessage, Relay, RelayAction, RelayEvent, UnheldCause,
+};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{NullRecorder, RecordError, Recorder};
 use tapegate_core::time::Timestamp;
@@ -222,6 +224,20 @@ impl RecordedSession {
     ) -> Vec<PermittedMessage<'e>> {
         let mut answers = Vec::new();
         let event = RelayEvent::Gone { lane: Some(lane), side: Side::Server, reason, error_type };
+        self.feed(self.now(), event, &mut |outgoing| answers.push(outgoing.message));
+        self.commit().ok();
+        answers
+    }
+
+    /// Answers held calls, because the service that asks people is gone.
+    pub(crate) fn answer_held<'e>(
+        &mut self,
+        lane: Lane,
+        reason: &'e str,
+    ) -> Vec<PermittedMessage<'e>> {
+        let mut answers = Vec::new();
+        let (cause, lane) = (UnheldCause::ServiceGone, Some(lane));
+        let event = RelayEvent::Unheld { lane, reason, cause, keeps_lists: true };
         self.feed(self.now(), event, &mut |outgoing| answers.push(outgoing.message));
         self.commit().ok();
         answers

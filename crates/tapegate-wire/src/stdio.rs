@@ -12,7 +12,7 @@ mod session_ending;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage, RelayEvent};
+use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage, RelayEvent, UnheldCause};
 use tapegate_core::side::{Lane, Side};
 use tracing::debug;
 
@@ -124,10 +124,11 @@ impl StdioSession<'_> {
                 // Calls that arrive after the signal would be sent to a server that is about to
                 // end.
                 self.up.stop_reading();
-                let reason = EndCause::Signal(number).client_message();
+                let cause = EndCause::Signal(number);
+                let reason = cause.client_message();
                 // Even calls that wait for a list are refused: after a signal, no further request
                 // is sent.
-                self.end_holds(&reason, false);
+                self.end_holds(cause.unheld_cause(), &cause.held_message(), false);
                 self.refuse_waiting_lines(&reason);
                 if self.ending.signal_received(number, self.recording.unanswered_requests(Side::Client), child) {
                     self.stop_waiting_for_server();
@@ -141,7 +142,7 @@ impl StdioSession<'_> {
                     self.handle_pump_event(Side::Server, PumpEvent::Broken);
                 } else if self.up.has_waiting_lines() && self.up.has_lost_writer() {
                     // End of input follows lines that stay unread while this many calls are held.
-                    self.end_holds(CLIENT_LEFT_REASON, true);
+                    self.end_holds_of_client();
                     self.process_lines(Side::Client, Pump::process_lines);
                 }
             }
@@ -149,7 +150,7 @@ impl StdioSession<'_> {
         if self.up.is_ended() {
             // Calls must not be approved and run for a client that has left. Calls that wait for a
             // tool list need no approver unless the list shows otherwise.
-            self.end_holds(CLIENT_LEFT_REASON, true);
+            self.end_holds_of_client();
         }
         // A held call may still be sent, so the server's input stays open for it.
         if self.recording.held_calls() == 0 {
@@ -206,7 +207,7 @@ impl StdioSession<'_> {
             (PumpEvent::Ended, Side::Server) => self.process_lines(side, Pump::process_rest),
             (PumpEvent::Ended, Side::Client) => {
                 self.process_lines(side, Pump::process_rest);
-                self.end_holds(CLIENT_LEFT_REASON, true);
+                self.end_holds_of_client();
             }
             (PumpEvent::Broken, Side::Server) => {
                 // The server's output has no reader: the client is gone.
@@ -268,10 +269,15 @@ impl StdioSession<'_> {
     }
 
     /// Answers held calls, because their decisions are no longer awaited.
-    fn end_holds(&mut self, reason: &str, keeps_lists: bool) {
+    fn end_holds(&mut self, cause: UnheldCause, reason: &str, keeps_lists: bool) {
         if self.recording.held_calls() > 0 {
-            self.feed(RelayEvent::Unheld { lane: None, reason, keeps_lists });
+            self.feed(RelayEvent::Unheld { lane: None, reason, cause, keeps_lists });
         }
+    }
+
+    /// The same for a client that has left.
+    fn end_holds_of_client(&mut self) {
+        self.end_holds(UnheldCause::SessionEnded, CLIENT_LEFT_REASON, true);
     }
 
     /// Answers lines that wait for fewer calls to be held, because they will not be sent.

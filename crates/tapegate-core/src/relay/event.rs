@@ -120,6 +120,7 @@ pub enum RelayEvent<'a> {
         lane: Option<Lane>,
         /// The reason, for the callers.
         reason: &'a str,
+        cause: UnheldCause,
         /// Whether to keep calls that only wait for a list of ours, which needs no person.
         keeps_lists: bool,
     },
@@ -134,6 +135,15 @@ pub enum RelayEvent<'a> {
         /// The `error_type` of the answers, if there is one.
         error_type: Option<&'a str>,
     },
+}
+
+/// Why decisions are no longer waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnheldCause {
+    /// The session ends, or its client has left.
+    SessionEnded,
+    /// The service that asks people is gone. They can still decide about its requests.
+    ServiceGone,
 }
 
 /// Something the wire must do, in order. Entries are lent (`'r`); a message that is sent on unchanged

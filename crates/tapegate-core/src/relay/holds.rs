@@ -4,7 +4,7 @@
 
 use super::own_message::OwnMessage;
 use crate::frame::same_id;
-use crate::gate::{Approval, Hold, HoldId, Refusal, TaskHandle, Topic};
+use crate::gate::{Approval, Hold, HoldId, Refusal, TaskDialect, TaskHandle, Topic};
 use crate::pending::{PendingRequest, UnansweredRequest};
 use crate::side::{Lane, Side};
 use crate::time::Timestamp;
@@ -207,6 +207,8 @@ impl HoldQueue {
     /// Makes a held call a task.
     pub(super) fn set_task(&mut self, hold_id: HoldId, task: TaskHandle) {
         if let Some(held) = self.0.iter_mut().find(|held| held.hold_id == hold_id) {
+            // The extension has no progress messages about tasks.
+            held.progress = held.progress.take().filter(|_| task.dialect == TaskDialect::Core);
             held.task = Some(task);
         }
     }

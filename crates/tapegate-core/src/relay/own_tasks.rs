@@ -10,7 +10,7 @@ use super::CODE_GONE;
 use crate::frame::{OWN_DATA, error_object, same_id};
 use crate::gate::{Refusal, TaskHandle};
 use crate::json;
-use crate::side::Lane;
+use crate::side::{Lane, Side};
 use crate::time::Timestamp;
 
 pub(super) use task_json::{OwnTaskAnswer, RelatedResult, list_with};
@@ -54,6 +54,8 @@ pub(super) enum TaskStep {
     Held(String),
     /// The server has the call, or was asked for its result.
     Sent(OutcomeRequest),
+    /// The server has made this task of its own of the call, and answers for it.
+    Linked(String),
     /// It has ended.
     Ended(TaskOutcome),
 }
@@ -172,6 +174,44 @@ impl OwnTasks {
         }
     }
 
+    /// Notes that a task of the server stands behind a task.
+    pub(super) fn link(&mut self, now: Timestamp, task_id: &str, server_task: &str) {
+        if let Some(task) = self.by_id(task_id) {
+            task.step = TaskStep::Linked(server_task.to_owned());
+            task.updated = now;
+        }
+    }
+
+    /// Whether a task of the server stands behind any task.
+    pub(super) fn has_links(&self) -> bool {
+        self.tasks.iter().any(|task| matches!(task.step, TaskStep::Linked(_)))
+    }
+
+    /// The id by which the receiver of a message from `from` knows the task that the message calls
+    /// `name`, if one is behind the other.
+    pub(super) fn linked_name(
+        &mut self,
+        now: Timestamp,
+        (session, from): (u32, Side),
+        name: &str,
+    ) -> Option<String> {
+        self.forget_expired(now);
+        let of_session = self.tasks.iter_mut().filter(|task| task.lane.session == session);
+        of_session.into_iter().find_map(|task| {
+            let TaskStep::Linked(server_task) = &task.step else { return None };
+            let (ours, theirs) = (&task.handle.task_id, server_task);
+            let (known, other) = match from {
+                Side::Client => (ours, theirs),
+                Side::Server => (theirs, ours),
+            };
+            // A task that is asked about is still wanted.
+            (known == name).then(|| {
+                task.updated = now;
+                other.clone()
+            })
+        })
+    }
+
     /// Ends a task. Returns the requests that waited for it, unless it has ended before.
     pub(super) fn end(
         &mut self,
@@ -261,8 +301,9 @@ impl TaskOutcome {
 }
 
 impl OwnTask {
+    /// Whether no outcome is expected here any more.
     pub(super) fn is_ended(&self) -> bool {
-        matches!(self.step, TaskStep::Ended(_))
+        matches!(self.step, TaskStep::Ended(_) | TaskStep::Linked(_))
     }
 
     fn outcome_bytes(&self) -> usize {

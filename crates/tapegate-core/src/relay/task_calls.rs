@@ -15,7 +15,9 @@ use super::permit::PermittedMessage;
 use super::refusals::record_undelivered;
 use super::{ActionSink, CODE_GONE, MessageOrigin, Relay, RelayAction, send_own_answer};
 use crate::frame::{Frame, MessageKind};
-use crate::gate::{Gate, GateInput, HoldEnd, HoldId, Refusal, TaskHandle, Topic, Verdict};
+use crate::gate::{
+    Gate, GateInput, HoldEnd, HoldId, Refusal, TaskDialect, TaskHandle, Topic, Verdict,
+};
 use crate::json::{self, JsonEdits};
 use crate::side::{Lane, Side};
 use crate::tape::{EntryBody, EntryElement, GateOutcome, Provenance, ReplyLink};
@@ -68,7 +70,8 @@ impl Relay {
         if let Some(envelope) = frame.envelope() {
             edits.replace(envelope.id.unwrap_or_default(), &id);
             let name = envelope.name.map(|name| name.decode()).unwrap_or_default();
-            let params = envelope.params.filter(|_| self.tasks.tools.excludes(&name));
+            let is_core = handle.dialect == TaskDialect::Core;
+            let params = envelope.params.filter(|_| is_core && self.tasks.tools.excludes(&name));
             if let Some(params) = params
                 && let Some(without) = without_task(params)
             {
@@ -159,6 +162,11 @@ impl Relay {
         let frame = Frame::read(text);
         let envelope = frame.envelope();
         let (result, error) = envelope.map_or((None, None), |msg| (msg.result, msg.error));
+        if let (TaskDialect::Extension, Some(result)) =
+            (self.task_dialect(at, lane, task_id), result)
+        {
+            return self.keep_extension_result(at, (task_id, request), result, emit);
+        }
         let made = result.filter(|_| request.server_task.is_none()).and_then(server_task_id);
         if let Some(server_task) = made {
             let id = followed_id(&request.id, "result");

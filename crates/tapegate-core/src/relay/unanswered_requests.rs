@@ -2,9 +2,9 @@
 
 use super::gate_dispatch::refusal;
 use super::own_message::OwnMessage;
-use super::{ActionSink, CODE_GONE, Relay, send_own_entry};
+use super::{ActionSink, CODE_GONE, CODE_UNAVAILABLE, Relay, UnheldCause, send_own_entry};
 use crate::frame::own_data;
-use crate::gate::{Gate, HoldEnd, HoldId};
+use crate::gate::{Gate, HoldEnd, HoldId, Refusal};
 use crate::json;
 use crate::pending::UnansweredRequest;
 use crate::side::{Lane, Side};
@@ -149,12 +149,18 @@ impl Relay {
         &mut self,
         at: Timestamp,
         (lane, keeps_lists): (Option<Lane>, bool),
-        reason: &str,
+        (cause, reason): (UnheldCause, &str),
         gate: &mut G,
         emit: &mut ActionSink<'_, '_>,
     ) {
         for asker in [Side::Client, Side::Server] {
             while let Some(held_request) = self.holds.take_oldest_of(lane, asker, keeps_lists) {
+                // As if the request for approval had noticed first that its service is gone.
+                if cause == UnheldCause::ServiceGone && !held_request.awaits_list {
+                    gate.hold_ended(at, held_request.hold_id, HoldEnd::Unanswered);
+                    self.refuse_held(at, held_request, &unavailable(reason), emit);
+                    continue;
+                }
                 gate.hold_ended(at, held_request.hold_id, HoldEnd::Closed);
                 self.end_task_of(at, &held_request, &refusal(CODE_GONE, reason), emit);
                 self.answer_unanswered(
@@ -215,6 +221,12 @@ impl Relay {
         };
         send_own_entry((at, lane, asker), body, message, hold_id, emit);
     }
+}
+
+/// The error of a call that nobody can decide about any more.
+fn unavailable(reason: &str) -> Refusal {
+    let data = own_data(&[("error_type", b"\"service_unavailable\"")]);
+    Refusal { data, ..refusal(CODE_UNAVAILABLE, reason) }
 }
 
 /// Reports a request that will not be answered to the gate, unless it was cancelled or reported

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use scripted_gate::{GateAnswer, ScriptedGate, refusal};
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Approval, HoldId, HoldOutcome, InputQuestion, UserQuestion};
-use tapegate_core::relay::{HELD_MAX, Relay, RelayAction, RelayEvent};
+use tapegate_core::relay::{HELD_MAX, Relay, RelayAction, RelayEvent, UnheldCause};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{
     Dialect, EntryWriter, EntryWriterOptions, TapeAudit, TapeHeader, TapeReader, TapeSeverity,
@@ -258,6 +258,12 @@ impl GatedSession {
         ids.get(at.checked_rem(ids.len())?).copied()
     }
 
+    fn unhold(&mut self) {
+        let cause = UnheldCause::SessionEnded;
+        self.feed(RelayEvent::Unheld { lane: None, reason: "over", cause, keeps_lists: false });
+        assert_eq!(self.relay.held_calls(), 0);
+    }
+
     fn take(&mut self, step: &GateStep) {
         match *step {
             GateStep::Ask(side, word) => {
@@ -309,10 +315,7 @@ impl GatedSession {
                 let due = self.relay.next_due_ns();
                 assert!(due.is_none_or(|due| due > self.ms * 1_000_000), "nothing is overdue");
             }
-            GateStep::Unheld => {
-                self.feed(RelayEvent::Unheld { lane: None, reason: "over", keeps_lists: false });
-                assert_eq!(self.relay.held_calls(), 0);
-            }
+            GateStep::Unheld => self.unhold(),
             GateStep::Gone => {
                 self.feed(RelayEvent::Gone {
                     lane: None,

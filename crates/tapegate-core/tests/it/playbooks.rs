@@ -14,11 +14,11 @@ use std::path::Path;
 use tapegate_core::frame::{EnvelopeSkimmer, Frame};
 use tapegate_core::gate::{
     Approval, Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, InputQuestion, ListFirst,
-    ListMethod, ListStep, MessagePlace, OwnRequest, PermitAllGate, Refusal, TaskHandle, UserChoice,
-    UserQuestion, Verdict,
+    ListMethod, ListStep, MessagePlace, OwnRequest, PermitAllGate, Refusal, TASKS_EXTENSION,
+    TaskDialect, TaskHandle, UserChoice, UserQuestion, Verdict,
 };
 use tapegate_core::lines::OversizeMessage;
-use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
+use tapegate_core::relay::{Relay, RelayAction, RelayEvent, UnheldCause};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{EntryBody, EntryElement, GateOutcome};
 use tapegate_core::time::Timestamp;
@@ -34,7 +34,7 @@ fn the_relay_keeps_to_its_playbooks_with_a_gate() {
 }
 
 /// A gate that reacts to words in a message: `deny`, `cut`, `hold` (a minute), `trust` (held for a minute,
-/// then sent on), `task` (if the call is held, it is a task), `list` (the server is asked first, and again if it answers `more`; the call is refused if
+/// then sent on), `task` (if the call is held, it is a task; with `io.modelcontextprotocol/tasks`, one of the extension), `list` (the server is asked first, and again if it answers `more`; the call is refused if
 /// that fails). An approved call passes, unless it contains `drift` or `twice`.
 #[derive(Debug, Default)]
 struct KeywordGate {
@@ -47,15 +47,16 @@ struct KeywordGate {
 }
 
 impl KeywordGate {
-    fn hold(&mut self, on_timeout: Option<Refusal>, as_task: bool) -> Verdict {
+    fn hold(&mut self, on_timeout: Option<Refusal>, task: Option<TaskDialect>) -> Verdict {
         self.tickets += 1;
         let ticket = HoldId(self.tickets);
-        let task = as_task.then(|| TaskHandle {
+        let task = task.map(|dialect| TaskHandle {
             task_id: format!("task-{}", ticket.0),
             request_id: format!("call-{}", ticket.0),
             ttl_ms: 120_000,
             keep_ms: 60_000,
             poll_ms: 1000,
+            dialect,
         });
         let progress = "waiting for approval".to_owned();
         Verdict::Hold(Box::new(Hold {
@@ -89,6 +90,10 @@ impl Gate for KeywordGate {
     fn judge(&mut self, case: &GateInput<'_>) -> Verdict {
         let text = String::from_utf8_lossy(case.frame.bytes()).into_owned();
         let has = |word: &str| text.contains(&format!("\"{word}\""));
+        let task = match has(TASKS_EXTENSION) {
+            true => Some(TaskDialect::Extension),
+            false => has("task").then_some(TaskDialect::Core),
+        };
         if let Some(topic) = case.topic {
             self.heard.push(format!("topic {topic:?}"));
         }
@@ -99,7 +104,7 @@ impl Gate for KeywordGate {
             }
             return match has("always") {
                 true => self.list_first(),
-                false if has("hold") && case.approved.is_none() => self.hold(None, has("task")),
+                false if has("hold") && case.approved.is_none() => self.hold(None, task),
                 false => Verdict::Forward,
             };
         }
@@ -109,7 +114,7 @@ impl Gate for KeywordGate {
                 return Verdict::Refuse(Box::new(refusal(-32011, "policy has changed")));
             }
             Some(approval) if has("twice") && approval.by == "one" => {
-                return self.hold(None, has("task"));
+                return self.hold(None, task);
             }
             Some(_) => return Verdict::Forward,
             None => {}
@@ -119,9 +124,9 @@ impl Gate for KeywordGate {
         } else if has("deny") {
             Verdict::Refuse(Box::new(refusal(-32014, "denied")))
         } else if has("hold") || has("drift") || has("twice") {
-            self.hold(Some(refusal(-32008, "nobody decided")), has("task"))
+            self.hold(Some(refusal(-32008, "nobody decided")), task)
         } else if has("trust") {
-            self.hold(None, has("task"))
+            self.hold(None, task)
         } else if has("cut") {
             Verdict::Rewrite(text.replace("\"cut\"", "\"\"").into_bytes())
         } else {
@@ -233,6 +238,10 @@ fn play<G: ReportingGate>(book: &str, gate: &mut G) -> String {
     out
 }
 
+fn unheld(cause: UnheldCause, reason: &str) -> RelayEvent<'_> {
+    RelayEvent::Unheld { lane: None, reason, cause, keeps_lists: false }
+}
+
 /// The event of a line; `frame` is the rest of the line, scanned.
 fn read<'a>(verb: &str, rest: &'a str, frame: &'a Frame<'a>) -> RelayEvent<'a> {
     // `client@7` is a sessionless client in exchange 7.
@@ -259,7 +268,8 @@ fn read<'a>(verb: &str, rest: &'a str, frame: &'a Frame<'a>) -> RelayEvent<'a> {
             });
         }
         "deny" => return settled(HoldOutcome::Refused(refusal(-32007, "a person said no"))),
-        "unheld" => return RelayEvent::Unheld { lane: None, reason: rest, keeps_lists: false },
+        "unheld" => return unheld(UnheldCause::SessionEnded, rest),
+        "unserved" => return unheld(UnheldCause::ServiceGone, rest),
         "failed" => {
             let (id, error) = rest.split_once(' ').unwrap();
             let (id, error) = (id.as_bytes(), error.as_bytes());

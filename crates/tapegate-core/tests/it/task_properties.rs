@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{
     Approval, Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, MessagePlace, Refusal,
-    TaskHandle, Verdict,
+    TaskDialect, TaskHandle, Verdict,
 };
 use tapegate_core::json;
-use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
+use tapegate_core::relay::{Relay, RelayAction, RelayEvent, UnheldCause};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tapegate_core::time::Timestamp;
@@ -82,6 +82,7 @@ impl Gate for TaskGate {
             ttl_ms: 60_000,
             keep_ms: 30_000,
             poll_ms: 1,
+            dialect: TaskDialect::Core,
         };
         let on_timeout = Some(refusal());
         let hold = Hold { hold_id: HoldId(n), timeout_ms: 20_000, on_timeout, ..Hold::default() };
@@ -262,7 +263,12 @@ impl TaskSession {
                 self.feed(RelayEvent::Tick);
             }
             TaskPlayStep::Unheld => {
-                self.feed(RelayEvent::Unheld { lane: None, reason: "over", keeps_lists: false });
+                self.feed(RelayEvent::Unheld {
+                    lane: None,
+                    reason: "over",
+                    cause: UnheldCause::SessionEnded,
+                    keeps_lists: false,
+                });
                 assert_eq!(self.relay.held_calls(), 0);
             }
         }

@@ -36,7 +36,7 @@ pub(super) fn plain() -> ChannelRequest {
 
 /// Names and arguments that try to mention, to link, to add members and buttons, and to look like
 /// our own text.
-pub(super) fn hostile() -> ChannelRequest {
+pub(crate) fn hostile() -> ChannelRequest {
     request(
         "read_file\u{1b}[2J\u{202e}\n[ok](https://evil.example) <!channel>",
         r##"{"arguments":{"approve_url":"https://evil.example/","a":"\u001b[2J\u202e\n\n# Approved by ann\n[ok](https://evil.example) <b>x</b>","b":"\"},\"actions\":[{\"action\":\"view\"}]","c":"[REDACTED:x]"}}"##,
@@ -44,7 +44,7 @@ pub(super) fn hostile() -> ChannelRequest {
 }
 
 /// A call that no message holds.
-pub(super) fn long() -> ChannelRequest {
+pub(crate) fn long() -> ChannelRequest {
     let content = "0123456789 ".repeat(2000);
     request("write_file", &format!(r#"{{"arguments":{{"content":"{content}"}}}}"#))
 }

@@ -8,13 +8,14 @@ use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use tapegate_wire::http::listener::{ConnectionHandle, ReplyFuture, RequestHandler};
+use tapegate_wire::http::origin_check::OriginRefusal;
 
 use super::attempt_limiter::DecidingRequest;
 use super::push_body::parameter;
 use super::response::{self, ApiBody, ApiRefusal, json};
 use super::route::{self, ApiRoute, RouteMatch};
 use super::tasks::WaitEnd;
-use super::{Hub, OPENAPI, body};
+use super::{Hub, OPENAPI, body, link_page};
 use crate::api::{GovernanceEvaluateRequest, ShutdownResponse, Snapshot};
 use crate::metrics::MetricName;
 use crate::token::TokenRole;
@@ -60,7 +61,10 @@ impl Hub {
             deciding.iter().for_each(|request| self.log_attempt(request, &refusal));
             let labels = [refusal.code(), head.method.as_str()];
             self.metrics.borrow_mut().count(MetricName::Errors, &labels);
-            refusal.into()
+            match link_page::is_for_person(route, &head.headers) {
+                true => link_page::refusal_page(&refusal),
+                false => refusal.into(),
+            }
         })
     }
 
@@ -103,7 +107,14 @@ impl Hub {
             ApiRoute::Approve => Ok(json(&self.approve(id, parse(body)?)?)),
             ApiRoute::Deny => Ok(json(&self.settle(id, false, parse(body)?)?)),
             ApiRoute::Channels => Ok(json(&self.channel_states(id)?)),
-            ApiRoute::Link => Ok(json(&self.settle_by_link(id)?)),
+            ApiRoute::Link => {
+                let settled = self.settle_by_link(id)?;
+                Ok(match link_page::is_for_person(route, headers) {
+                    true => link_page::settled_page(&settled),
+                    false => json(&settled),
+                })
+            }
+            ApiRoute::LinkPage => self.link_page(id),
             ApiRoute::ChannelPost => self.settle_by_post(id, headers, body),
             ApiRoute::Metrics => Ok(self.metrics_text()),
             ApiRoute::OpenApi => {
@@ -168,6 +179,10 @@ impl RequestHandler for Hub {
             let _busy = BusyGuard::new(&self);
             Rc::clone(&self).handle_request(request).await
         })
+    }
+
+    fn admits(&self, request: &Request<Incoming>, refusal: &OriginRefusal) -> bool {
+        link_page::is_from_link(request, refusal)
     }
 
     fn refuse(&self, message: &str) -> Response<ApiBody> {

@@ -2,9 +2,11 @@
 //!
 //! A link names the request, the ruling and the channel, and carries a code that only the project's
 //! key can make. It needs no memory, so it works after a restart; and it works once, since a
-//! request is decided once. Links are for POST: a preview of a message must not decide.
+//! request is decided once. Only POST decides, since a preview of a message must not; GET shows a page
+//! with a button (`link_page`).
 
 use http::StatusCode;
+use tapegate_policy::model::ChannelSettings;
 use tapegate_store::approvals::ApprovalRecord;
 
 use super::Hub;
@@ -15,9 +17,9 @@ use crate::api::{SettleRequest, TaskAnswer};
 const PATH: &str = "/approvals/links/";
 
 /// What a link says.
-struct LinkToken<'a> {
-    id: &'a str,
-    approve: bool,
+pub(super) struct LinkToken<'a> {
+    pub(super) id: &'a str,
+    pub(super) approve: bool,
     channel: &'a str,
     code: blake3::Hash,
 }
@@ -53,20 +55,28 @@ impl Hub {
 
     /// Decides as a link says.
     pub(super) fn settle_by_link(&self, token: &str) -> Result<TaskAnswer, ApiRefusal> {
+        let (LinkToken { id, approve, channel, .. }, _, settings) = self.read_link(token)?;
+        let who = SettleRequest { by: settings.approver, ..SettleRequest::default() };
+        self.settle_through(id, approve, who, channel)
+    }
+
+    /// A valid link, the request it is about, and its channel.
+    pub(super) fn read_link<'a>(
+        &self,
+        token: &'a str,
+    ) -> Result<(LinkToken<'a>, ApprovalRecord, ChannelSettings), ApiRefusal> {
         let refused = || {
             let message = "this link is not valid, or its call is gone";
             ApiRefusal::new(StatusCode::FORBIDDEN, "forbidden", message)
         };
-        let LinkToken { id, approve, channel, code } =
-            LinkToken::read(token).ok_or_else(refused)?;
-        let request = self.tasks.approvals.request(id).map_err(|_| refused())?;
+        let link = LinkToken::read(token).ok_or_else(refused)?;
+        let request = self.tasks.approvals.request(link.id).map_err(|_| refused())?;
         // Hashes are compared in constant time.
-        if self.tasks.approvals.link_code(&request, approve, channel) != code {
+        if self.tasks.approvals.link_code(&request, link.approve, link.channel) != link.code {
             return Err(refused());
         }
-        let settings = self.channels.settings(channel).ok_or_else(refused)?;
-        let who = SettleRequest { by: settings.approver, ..SettleRequest::default() };
-        self.settle_through(id, approve, who, channel)
+        let settings = self.channels.settings(link.channel).ok_or_else(refused)?;
+        Ok((link, request, settings))
     }
 }
 

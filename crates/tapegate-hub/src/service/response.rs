@@ -29,6 +29,10 @@ impl ApiRefusal {
         self.code
     }
 
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     pub(super) fn message(&self) -> &str {
         &self.message_text
     }

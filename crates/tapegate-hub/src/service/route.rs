@@ -33,6 +33,8 @@ pub enum ApiRoute {
     Channels,
     /// Decides as a one-time link says.
     Link,
+    /// Shows what a one-time link decides.
+    LinkPage,
     /// Takes a signed request from the server of a channel.
     ChannelPost,
     /// Returns the metrics.
@@ -74,6 +76,7 @@ pub const ROUTES: &[(&str, &str, ApiRoute)] = &[
     ("POST", "/approvals/{id}/deny", ApiRoute::Deny),
     ("GET", "/approvals/{id}/channels", ApiRoute::Channels),
     ("POST", "/approvals/links/{id}", ApiRoute::Link),
+    ("GET", "/approvals/links/{id}", ApiRoute::LinkPage),
     ("GET", "/metrics", ApiRoute::Metrics),
     ("GET", "/openapi.json", ApiRoute::OpenApi),
     ("GET", "/healthz", ApiRoute::Healthz),
@@ -96,7 +99,9 @@ pub(super) fn find<'a>(method: &Method, path: &'a str) -> RouteMatch<'a> {
     let mut allowed = Vec::new();
     for (wanted, pattern, route) in ROUTES {
         let Some(id) = match_path(pattern, path) else { continue };
-        if method.as_str() == *wanted {
+        // Link previews and browsers ask for the head of a page first.
+        let is_head = *method == Method::HEAD && *route == ApiRoute::LinkPage;
+        if method.as_str() == *wanted || is_head {
             return RouteMatch::Route(*route, id);
         }
         allowed.push(*wanted);
@@ -137,7 +142,7 @@ impl ApiRoute {
     /// Whether the path or the body proves what the caller may do, or nothing needs to be proven.
     pub(super) fn needs_no_token(self) -> bool {
         // `/healthz` carries the proof that a shim asks for before it sends its token.
-        matches!(self, Self::Healthz | Self::Link | Self::ChannelPost)
+        matches!(self, Self::Healthz | Self::Link | Self::LinkPage | Self::ChannelPost)
     }
 
     /// Whether the route reads a body. A link does not: its caller is not authenticated.

@@ -23,7 +23,7 @@ use super::connection_handle::{ConnectionShutdown, ConnectionSocket};
 use super::connection_rejection::TurnAway;
 use super::exchange_trace::ExchangeTrace;
 pub use super::origin_check::AllowedNames;
-use super::origin_check::OriginCheck;
+use super::origin_check::{OriginCheck, OriginRefusal};
 use super::{Chunk, OutboundBytes, ReplyBody};
 
 /// The pause after a failed accept, most often caused by a lack of file descriptors.
@@ -50,6 +50,12 @@ pub trait RequestHandler {
         request: Request<Incoming>,
         client_connection: &Rc<ConnectionHandle>,
     ) -> ReplyFuture<Self::Piece>;
+
+    /// Whether a request that the origin check refuses is handled all the same.
+    fn admits(&self, request: &Request<Incoming>, refusal: &OriginRefusal) -> bool {
+        let _ = (request, refusal);
+        false
+    }
 
     /// The reply to a request that the origin check refuses.
     fn refuse(&self, message: &str) -> Response<ReplyBody<Self::Piece>>;
@@ -145,7 +151,10 @@ impl HttpListener {
             let held = Rc::clone(&client_connection);
             let watcher = Rc::clone(&handler);
             let service = service_fn(move |request: Request<Incoming>| {
-                let refused = origin_check.check(request.uri(), request.headers()).err();
+                let refused = origin_check
+                    .check(request.uri(), request.headers())
+                    .err()
+                    .filter(|refusal| !handler.admits(&request, refusal));
                 let (handler, held) = (Rc::clone(&handler), Rc::clone(&held));
                 let trace = ExchangeTrace::start("client", request.method(), request.uri().path());
                 async move {

@@ -34,7 +34,12 @@ pub async fn serve(
         let reason = cause.client_message();
         // If the tape itself has failed, held calls end with the session instead.
         shared_session
-            .feed_and_commit(RelayEvent::Unheld { lane: None, reason: &reason, keeps_lists: false })
+            .feed_and_commit(RelayEvent::Unheld {
+                lane: None,
+                reason: &cause.held_message(),
+                cause: cause.unheld_cause(),
+                keeps_lists: false,
+            })
             .ok();
         shared_session.recorded_session().end_session(&cause);
         let end = async {

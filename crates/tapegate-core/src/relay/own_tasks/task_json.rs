@@ -2,6 +2,7 @@
 
 use super::{OwnTask, TaskOutcome, TaskStep};
 use crate::frame::{self, Frame};
+use crate::gate::TaskDialect;
 use crate::json::{self, JsonEdits};
 use crate::time::{SubSecond, write_rfc3339};
 
@@ -75,20 +76,42 @@ impl RelatedResult {
         Some(Self { text: json::compact(&out).into_owned(), is_error })
     }
 
+    /// The same without the reference, for a client that gets it within the task.
+    pub(in crate::relay) fn plain(result: &[u8]) -> Option<Self> {
+        json::whole_object(result).ok()?;
+        let is_error = json::member(result, "isError") == Some(b"true");
+        Some(Self { text: json::compact(result).into_owned(), is_error })
+    }
+
     pub(in crate::relay) fn bytes(&self) -> &[u8] {
         &self.text
+    }
+}
+
+impl OwnTaskAnswer<'_> {
+    /// The answer of the extension that only says that a request has arrived.
+    pub(in crate::relay) fn acknowledged() -> OwnTaskAnswer<'static> {
+        OwnTaskAnswer::Result(AnswerText::owned(b"{\"resultType\":\"complete\"}".to_vec()))
     }
 }
 
 impl OwnTask {
     /// The answer to the call that became this task.
     pub(in crate::relay) fn created_answer(&self) -> OwnTaskAnswer<'static> {
-        OwnTaskAnswer::Result(AnswerText::owned([b"{\"task\":", &self.json()[..], b"}"].concat()))
+        let text = match self.handle.dialect {
+            TaskDialect::Core => [b"{\"task\":", &self.json()[..], b"}"].concat(),
+            TaskDialect::Extension => self.json_as("task"),
+        };
+        OwnTaskAnswer::Result(AnswerText::owned(text))
     }
 
     /// The state of the task, for `tasks/get` and `tasks/cancel`.
     pub(in crate::relay) fn state_answer(&self) -> OwnTaskAnswer<'static> {
-        OwnTaskAnswer::Result(AnswerText::owned(self.json()))
+        let text = match self.handle.dialect {
+            TaskDialect::Core => self.json(),
+            TaskDialect::Extension => self.json_with_outcome(),
+        };
+        OwnTaskAnswer::Result(AnswerText::owned(text))
     }
 
     /// The outcome of the call; `None` if there is none yet.
@@ -105,32 +128,67 @@ impl OwnTask {
         })
     }
 
+    /// The task as a result of the extension, with what has come of it.
+    fn json_with_outcome(&self) -> Vec<u8> {
+        let mut out = self.json_as("complete");
+        out.pop();
+        match self.outcome_answer() {
+            Some(OwnTaskAnswer::Result(result)) => {
+                write_member(&mut out, "result", result.as_bytes())
+            }
+            Some(OwnTaskAnswer::Error(error)) if self.status() == "failed" => {
+                write_member(&mut out, "error", error.as_bytes());
+            }
+            _ => {}
+        }
+        out.push(b'}');
+        out
+    }
+
+    /// The task as a result of the extension.
+    fn json_as(&self, result_type: &str) -> Vec<u8> {
+        let mut out = b"{".to_vec();
+        write_member(&mut out, "resultType", &quoted(result_type));
+        self.write_members(&mut out, ("ttlMs", "pollIntervalMs"));
+        out.push(b'}');
+        out
+    }
+
     /// The task as an object.
     pub(in crate::relay) fn json(&self) -> Vec<u8> {
         let mut out = b"{".to_vec();
+        self.write_members(&mut out, ("ttl", "pollInterval"));
+        out.push(b'}');
+        out
+    }
+
+    fn write_members(&self, out: &mut Vec<u8>, (ttl, poll_interval): (&str, &str)) {
         let time = |wall_us| {
             let mut text = b"\"".to_vec();
             write_rfc3339(&mut text, wall_us, SubSecond::Millis);
             text.push(b'"');
             text
         };
-        write_member(&mut out, "taskId", &quoted(&self.handle.task_id));
-        write_member(&mut out, "status", &quoted(self.status()));
+        write_member(out, "taskId", &quoted(&self.handle.task_id));
+        write_member(out, "status", &quoted(self.status()));
         if let Some(text) = self.status_text() {
-            write_member(&mut out, "statusMessage", &quoted(text));
+            write_member(out, "statusMessage", &quoted(text));
         }
-        write_member(&mut out, "createdAt", &time(self.created.wall_us));
-        write_member(&mut out, "lastUpdatedAt", &time(self.updated.wall_us));
-        write_member(&mut out, "ttl", self.handle.ttl_ms.to_string().as_bytes());
-        write_member(&mut out, "pollInterval", self.handle.poll_ms.to_string().as_bytes());
-        out.push(b'}');
-        out
+        write_member(out, "createdAt", &time(self.created.wall_us));
+        write_member(out, "lastUpdatedAt", &time(self.updated.wall_us));
+        write_member(out, ttl, self.handle.ttl_ms.to_string().as_bytes());
+        write_member(out, poll_interval, self.handle.poll_ms.to_string().as_bytes());
     }
 
     pub(in crate::relay) fn status(&self) -> &'static str {
         match &self.step {
-            TaskStep::Held(_) | TaskStep::Sent(_) => "working",
-            TaskStep::Ended(TaskOutcome::Result(result)) if !result.is_error => "completed",
+            TaskStep::Held(_) | TaskStep::Sent(_) | TaskStep::Linked(_) => "working",
+            // The extension keeps `failed` for calls that have no result.
+            TaskStep::Ended(TaskOutcome::Result(result))
+                if !result.is_error || self.handle.dialect == TaskDialect::Extension =>
+            {
+                "completed"
+            }
             TaskStep::Ended(TaskOutcome::Cancelled) => "cancelled",
             TaskStep::Ended(_) => "failed",
         }
@@ -141,7 +199,7 @@ impl OwnTask {
             TaskStep::Held(awaits) => {
                 Some(awaits).filter(|text| !text.is_empty()).map(String::as_str)
             }
-            TaskStep::Sent(_) => Some(RUNNING),
+            TaskStep::Sent(_) | TaskStep::Linked(_) => Some(RUNNING),
             TaskStep::Ended(TaskOutcome::Result(result)) => result.is_error.then_some(TOOL_FAILED),
             TaskStep::Ended(TaskOutcome::Error(_, message)) => Some(message),
             TaskStep::Ended(TaskOutcome::Cancelled) => None,

@@ -1,6 +1,7 @@
 //! What is kept of tasks, and for how long.
 
 use super::*;
+use crate::gate::TaskDialect;
 
 fn at(ms: u64) -> Timestamp {
     Timestamp { mono_ns: ms * 1_000_000, wall_us: 0 }
@@ -8,7 +9,8 @@ fn at(ms: u64) -> Timestamp {
 
 fn handle(task_id: String) -> TaskHandle {
     let request_id = format!("call of {task_id}");
-    TaskHandle { task_id, request_id, ttl_ms: 100, keep_ms: 50, poll_ms: 1 }
+    let dialect = TaskDialect::Core;
+    TaskHandle { task_id, request_id, ttl_ms: 100, keep_ms: 50, poll_ms: 1, dialect }
 }
 
 fn lane(session: u32) -> Lane {

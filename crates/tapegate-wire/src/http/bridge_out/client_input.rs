@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tapegate_core::frame::{FrameBody, FrameError};
 use tapegate_core::gate::HoldId;
-use tapegate_core::relay::{PermittedMessage, RelayEvent};
+use tapegate_core::relay::{PermittedMessage, RelayEvent, UnheldCause};
 use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -102,6 +102,7 @@ impl OutboundBridge {
         let unheld = RelayEvent::Unheld {
             lane: Some(self.lane),
             reason: CLIENT_LEFT_REASON,
+            cause: UnheldCause::SessionEnded,
             keeps_lists: true,
         };
         let (to_client, _) = split_by_side(self.shared_session.feed_and_commit(unheld)?);

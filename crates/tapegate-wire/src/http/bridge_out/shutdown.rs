@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use tapegate_core::relay::{CODE_GONE, OwnMessage};
+use tapegate_core::relay::{CODE_GONE, OwnMessage, UnheldCause};
 
 use super::super::OutboundBytes;
 use super::problem::ExchangeProblem;
@@ -71,7 +71,12 @@ impl OutboundBridge {
         self.tasks.borrow_mut().abort_all();
         let reason = cause.client_message();
         let recorded = || self.shared_session.recorded_session();
-        let answers = recorded().answer_for_server(self.lane, &reason, None);
+        let held_message = cause.held_message();
+        let mut answers = match cause.unheld_cause() {
+            UnheldCause::ServiceGone => recorded().answer_held(self.lane, &held_message),
+            UnheldCause::SessionEnded => Vec::new(),
+        };
+        answers.extend(recorded().answer_for_server(self.lane, &reason, None));
         for message in answers {
             // Removes the calls that are answered here, so that only lost answers remain for the
             // loop below.

@@ -264,11 +264,13 @@ fn a_client_that_leaves_takes_its_tasks_along() {
 }
 
 #[test]
-fn clients_that_ask_for_no_task_or_are_of_another_revision_wait_as_ever() {
+fn clients_that_ask_for_no_task_or_may_be_asked_for_input_wait_as_ever() {
     let mut run = governed();
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },
+        "io.modelcontextprotocol/clientCapabilities": {
+            "roots": {}, "extensions": { "io.modelcontextprotocol/tasks": {} },
+        },
     });
     let modern = json!({ "name": "ask", "task": {}, "_meta": meta });
     let odd = json!({ "name": "ask", "task": true });

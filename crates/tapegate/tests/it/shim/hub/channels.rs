@@ -7,6 +7,7 @@ mod desktop_session;
 mod escalation;
 mod every_channel;
 mod hostile_posts;
+mod link_pages;
 mod sdk_session;
 mod slack_answers;
 mod slack_buttons;

@@ -88,6 +88,35 @@ fn far_shim(hub: &WebServer, steps: &[&str]) -> RunningSession {
     setup.flags(&place).start()
 }
 
+/// A hub that asks for approval of every call, is never answered, and requests the end of its shims once
+/// this is set.
+fn stopping(stops: Arc<AtomicBool>) -> WebServer {
+    WebServer::start(move |seen: &ReceivedRequest, stream| {
+        use std::io::Write;
+        let path = seen.head.split(' ').nth(1).unwrap_or_default().to_owned();
+        if path == "/healthz" {
+            return stream.write_all(&health(seen)).is_ok();
+        }
+        let config = serde_json::Value::from(ASKS).to_string();
+        let body = match path.split('?').next().unwrap_or_default() {
+            "/governance/snapshot" => format!(
+                "{{\"version\":\"1\",\"lease_ms\":60000,\"profile\":\"production\",\"config\":{config}}}"
+            ),
+            "/governance/heartbeat" => format!(
+                "{{\"shutdown\":{},\"policy_version\":\"1\",\"lease_ms\":60000}}",
+                stops.load(Ordering::SeqCst)
+            ),
+            "/governance/events" => "{\"written\":1}".to_owned(),
+            "/governance/evaluate" => {
+                "{\"decision\":\"pending_approval\",\"task_id\":\"ap_k3x9m2q7w4e8r6t0\",\"shutdown\":false}".to_owned()
+            }
+            _ => hang(),
+        };
+        stream.write_all(&json("connection: close\r\n", &body)).ok();
+        false
+    })
+}
+
 /// The event batches that a hub received, by name and with their events.
 fn batches(hub: &WebServer) -> Vec<(String, Vec<serde_json::Value>)> {
     let posts = hub.seen().into_iter().filter(|seen| seen.head.contains("/governance/events"));
@@ -188,4 +217,25 @@ fn ec_stdio_037_in_development_it_is_logged_and_sent_on() {
     run.send(call(1, "ask").as_bytes());
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
     run.end_of_input().exits(0).complains("WOULD_REQUIRE_APPROVAL");
+}
+
+#[test]
+fn calls_that_wait_when_their_hub_stops_are_told_that_no_approver_is_reachable() {
+    let stops = Arc::new(AtomicBool::new(false));
+    let hub = stopping(Arc::clone(&stops));
+    let mut run = far_shim(&hub, &["log=log", "serve"]);
+    run.send(call(1, "ask").as_bytes());
+    // The answer to this request never comes: only the end of the session can end the wait.
+    run.until("a request for the decision", |_| {
+        hub.seen().iter().any(|seen| seen.head.starts_with("GET /governance/task/"))
+    });
+    stops.store(true, Ordering::SeqCst);
+    let error = answer(&run, 1)["error"].clone();
+    assert_eq!(error["code"], -32013, "{error}");
+    assert_eq!(error["data"]["error_type"], "service_unavailable", "{error}");
+    let end = run.end().exits(0);
+    assert_eq!(server_got(end.run.folder()), "");
+    // It can still be decided, so it is given up and not cancelled.
+    let withdrawn = hub.seen().into_iter().find(|seen| seen.head.contains("/cancel"));
+    assert!(withdrawn.expect("a withdrawal").head.contains("abandoned=true"));
 }

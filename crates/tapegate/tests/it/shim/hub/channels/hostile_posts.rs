@@ -28,18 +28,27 @@ fn links_are_for_post_and_for_one_channel() {
     let url = text(&asked["approve_url"]);
     let path = url.strip_prefix(&hub.url).unwrap().to_owned();
     // What previews, scanners and prefetching browsers send.
-    for method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"] {
+    for (method, expected) in
+        [("GET", 200), ("HEAD", 200), ("OPTIONS", 401), ("PUT", 401), ("DELETE", 401)]
+    {
         let status = http_peers::ask(hub.port(), &format!("{method} {path}"), &[], "").status;
-        assert_eq!(status, 401, "{method}");
+        assert_eq!(status, expected, "{method}");
     }
     // What a web page can have a browser send.
-    for header in [
-        "origin: https://evil.example.invalid",
-        "sec-fetch-site: cross-site",
-        "host: evil.example.invalid",
+    let (hidden, ours) = ("origin: null", "sec-fetch-site: same-origin");
+    for headers in [
+        vec!["origin: https://evil.example.invalid"],
+        vec!["sec-fetch-site: cross-site"],
+        vec!["host: evil.example.invalid"],
+        vec![hidden],
+        vec![hidden, "sec-fetch-site: cross-site"],
+        vec![hidden, ours, "sec-fetch-site: cross-site"],
+        vec![hidden, hidden, ours],
+        vec!["origin: https://evil.example.invalid", ours],
+        vec![hidden, ours, "host: evil.example.invalid"],
     ] {
-        let status = http_peers::ask(hub.port(), &format!("POST {path}"), &[header], "").status;
-        assert_eq!(status, 403, "{header}");
+        let status = http_peers::ask(hub.port(), &format!("POST {path}"), &headers, "").status;
+        assert_eq!(status, 403, "{headers:?}");
     }
     // The same code in the name of another channel, another call, another spelling.
     let id = text(&asked["id"]);
