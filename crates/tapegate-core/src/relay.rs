@@ -42,7 +42,7 @@ use own_tasks::OwnTasks;
 use questions::UserQuestions;
 use unsent_calls::UnsentCalls;
 
-pub use event::{RelayAction, RelayEvent, UnheldCause};
+pub use event::{HoldsEndedCause, RelayAction, RelayEvent};
 pub use holds::{HELD_MAX, HELD_TOTAL_MAX};
 pub use line_queue::{DueLines, LineBuffer, LineQueue, PermittedBytes};
 pub use own_message::OwnMessage;
@@ -158,8 +158,10 @@ impl Relay {
                     }
                 }
             }
-            RelayEvent::Ours { lane, to, message } => self.send_own(at, (lane, to), message, emit),
-            RelayEvent::Marked { lane, from, bytes, reason, delivered } => {
+            RelayEvent::SendOwn { lane, to, message } => {
+                self.send_own(at, (lane, to), message, emit)
+            }
+            RelayEvent::RecordOnly { lane, from, bytes, reason, delivered } => {
                 if !delivered && gate.is_active() {
                     let place = MessagePlace { at, lane, from };
                     gate.note_unsent(place, &Frame::read(bytes), reason);
@@ -172,25 +174,25 @@ impl Relay {
                 let (bytes, body) = (Cow::Borrowed(bytes), EntryBody::Garbage(fault));
                 emit(RelayAction::Record(&origin.entry(bytes, body, GateOutcome::Sent)));
             }
-            RelayEvent::TurnedAway { lane, from, bytes, reason } => {
+            RelayEvent::RefuseUnjudged { lane, from, bytes, reason } => {
                 let origin = MessageOrigin::new(at, lane, from);
                 self.refuse_unjudged(origin, &Frame::read(bytes), reason, emit);
             }
-            RelayEvent::Dismissed { lane, asker, ids, reason } => {
+            RelayEvent::RequestsDropped { lane, asker, ids, reason } => {
                 self.dismiss_requests(at, (lane, asker), ids, reason, gate, emit);
             }
-            RelayEvent::Failed { lane, asker, id, error } => {
+            RelayEvent::RequestFailed { lane, asker, id, error } => {
                 self.answer_with_error(at, (lane, asker), (id, error), gate, emit);
             }
-            RelayEvent::Settled { hold_id, outcome } => {
+            RelayEvent::HoldSettled { hold_id, outcome } => {
                 self.settle(at, hold_id, &outcome, gate, emit);
             }
-            RelayEvent::Withdrawn { hold_id } => self.withdraw_held(at, hold_id, gate),
+            RelayEvent::HoldWithdrawn { hold_id } => self.withdraw_held(at, hold_id, gate),
             RelayEvent::Tick => self.tick(at, gate, emit),
-            RelayEvent::Unheld { lane, reason, cause, keeps_lists } => {
+            RelayEvent::HoldsEnded { lane, reason, cause, keeps_lists } => {
                 self.refuse_all_held(at, (lane, keeps_lists), (cause, reason), gate, emit);
             }
-            RelayEvent::Gone { lane, side, reason, error_type } => {
+            RelayEvent::SideGone { lane, side, reason, error_type } => {
                 self.answer_for_gone_side(at, (lane, side), (reason, error_type), gate, emit);
             }
         }
@@ -320,9 +322,9 @@ impl Relay {
 fn has_listening_client(event: &RelayEvent<'_>) -> bool {
     !matches!(
         event,
-        RelayEvent::Withdrawn { .. }
-            | RelayEvent::Dismissed { asker: Side::Client, reason: None, .. }
-            | RelayEvent::Gone { side: Side::Client, .. }
+        RelayEvent::HoldWithdrawn { .. }
+            | RelayEvent::RequestsDropped { asker: Side::Client, reason: None, .. }
+            | RelayEvent::SideGone { side: Side::Client, .. }
     )
 }
 

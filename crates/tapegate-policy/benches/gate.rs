@@ -115,7 +115,7 @@ fn main() {
         measure(&format!("inspect {name}"), || {
             black_box(inspect(black_box(&frame), from, TransportKind::Lines));
         });
-        let mut warden = warden(&policy);
+        let mut gate = gate(&policy);
         let (at, lane, topic) = (Timestamp::default(), Lane::ONLY, Some(Topic::Call));
         let case = GateInput {
             n: 1,
@@ -129,12 +129,12 @@ fn main() {
             listed: None,
         };
         measure(&format!("judge {name}"), || {
-            black_box(warden.judge(black_box(&case)));
+            black_box(gate.judge(black_box(&case)));
         });
     }
 }
 
-fn warden(policy: &Arc<Policy>) -> PolicyGate {
+fn gate(policy: &Arc<Policy>) -> PolicyGate {
     let policy = Some(Arc::clone(policy));
     let policy_handle = PolicyHandle::new(ActivePolicy { policy, ..ActivePolicy::default() });
     let hands = GateEffects {

@@ -143,7 +143,7 @@ fn decide_strict(
 ) -> Decision {
     match MethodTreatment::of(call.method, from) {
         MethodTreatment::Gated(_) => readings::decide_every_reading(policy, call, facts, steps),
-        duty => readings::decide_ungated_every_reading(policy, duty, call, facts, steps),
+        treatment => readings::decide_ungated_every_reading(policy, treatment, call, facts, steps),
     }
 }
 

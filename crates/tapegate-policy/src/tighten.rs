@@ -23,11 +23,11 @@ use crate::model::{
 
 /// The change for which tightening could not be proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MayLoosen(pub String);
+pub struct LooseningError(pub String);
 
 /// Proves that `new` permits nothing that `old` did not, or names the first change for which this
 /// cannot be shown. Both must come from [`crate::load::load_marked`].
-pub fn tightens(old: &PolicyLoadResult, new: &PolicyLoadResult) -> Result<(), MayLoosen> {
+pub fn tightens(old: &PolicyLoadResult, new: &PolicyLoadResult) -> Result<(), LooseningError> {
     // The next session may have another environment, in which a new variable can hold anything.
     if let Some(written) = new.variables.difference(&old.variables).next() {
         return fail_unproven(&format!("the variable `{written}` is new or has changed"));
@@ -45,7 +45,7 @@ pub fn tightens(old: &PolicyLoadResult, new: &PolicyLoadResult) -> Result<(), Ma
 }
 
 /// Compares what no profile overrides.
-fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), MayLoosen> {
+fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), LooseningError> {
     let Policy {
         version: _,
         sources,
@@ -95,7 +95,10 @@ fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), MayLoosen> {
 }
 
 /// Compares the settings under a profile; the two policies may select different ones.
-fn settled_tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<(), MayLoosen> {
+fn settled_tightens(
+    old: (&Policy, Profile),
+    new: (&Policy, Profile),
+) -> Result<(), LooseningError> {
     let ((old, old_profile), (new, new_profile)) = (old, new);
     // Development forwards everything.
     if old_profile != new_profile && new_profile != Profile::Production {
@@ -118,12 +121,12 @@ fn settled_tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<
     check("the telemetry", telemetry == is.telemetry)
 }
 
-fn check(what: &str, proven: bool) -> Result<(), MayLoosen> {
+fn check(what: &str, proven: bool) -> Result<(), LooseningError> {
     if proven { Ok(()) } else { fail_unproven(&format!("{what} may permit more")) }
 }
 
-fn fail_unproven(reason: &str) -> Result<(), MayLoosen> {
-    Err(MayLoosen(reason.to_owned()))
+fn fail_unproven(reason: &str) -> Result<(), LooseningError> {
+    Err(LooseningError(reason.to_owned()))
 }
 
 /// Whether two parts of policies are identical. Not all of them implement `PartialEq`, but their

@@ -109,13 +109,13 @@ impl HubSession {
             stop,
         };
         let mut requests = std::pin::pin!(approval_worker.run());
-        let besides = async {
+        let background = async {
             tokio::join!(requests.as_mut(), heartbeat.run(&snapshot), trimmed);
             std::future::pending::<Infallible>().await
         };
         let served = tokio::select! {
             served = serve(&mut shim_session) => served,
-            never = besides => match never {},
+            never = background => match never {},
         };
         // Requests of calls that are over are withdrawn, or approvers would decide about nothing.
         drop(shim_session);

@@ -84,13 +84,13 @@ impl LocalSession<'_> {
                     (holds, hold_outcomes),
                 );
         let watch = &mut self.watch;
-        let besides = async {
+        let background = async {
             tokio::join!(approvals.run(), approvals.forget_stale(), reload.run(watch), trimmed);
             std::future::pending::<Infallible>().await
         };
         let served = tokio::select! {
             served = serve(&mut shim_session) => served,
-            never = besides => match never {},
+            never = background => match never {},
         };
         // An agent may rewrite the policy as its last act, before the watcher has a turn.
         reload.check_final_change(&mut self.watch);

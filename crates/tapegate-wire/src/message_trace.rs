@@ -41,7 +41,7 @@ pub(crate) fn report_message(entry: &TapeEntry<'_>) {
 /// Reports an event that ends holds.
 pub(crate) fn report_hold_event(event: &RelayEvent<'_>) {
     match event {
-        RelayEvent::Settled { hold_id, outcome } => {
+        RelayEvent::HoldSettled { hold_id, outcome } => {
             let outcome = match outcome {
                 HoldOutcome::Approved(_) => "approved",
                 HoldOutcome::Refused(_) => "refused",
@@ -50,8 +50,8 @@ pub(crate) fn report_hold_event(event: &RelayEvent<'_>) {
             };
             debug!(hold = hold_id.0, outcome, "hold decided");
         }
-        RelayEvent::Withdrawn { hold_id } => debug!(hold = hold_id.0, "hold withdrawn"),
-        RelayEvent::Unheld { reason, .. } => debug!(reason, "holds ended"),
+        RelayEvent::HoldWithdrawn { hold_id } => debug!(hold = hold_id.0, "hold withdrawn"),
+        RelayEvent::HoldsEnded { reason, .. } => debug!(reason, "holds ended"),
         _ => {}
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct Reaper {
 }
 
 /// The reaper job we were started for, if any. Reapers can be started only after this was called.
-pub fn parse_duty(mut arguments: impl Iterator<Item = OsString>) -> Option<ReaperJob> {
+pub fn parse_job(mut arguments: impl Iterator<Item = OsString>) -> Option<ReaperJob> {
     if arguments.next().is_none_or(|name| name != NAME) {
         KNOWN.store(true, Ordering::Relaxed);
         return None;

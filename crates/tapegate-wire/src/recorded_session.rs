@@ -3,7 +3,7 @@
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Gate, HoldId, HoldOutcome, MessagePlace, PermitAllGate};
 use tapegate_core::relay::{
-    HELD_MAX, PermittedMessage, Relay, RelayAction, RelayEvent, UnheldCause,
+    HELD_MAX, HoldsEndedCause, PermittedMessage, Relay, RelayAction, RelayEvent,
 };
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{NullRecorder, RecordError, Recorder};
@@ -223,7 +223,8 @@ impl RecordedSession {
         error_type: Option<&'e str>,
     ) -> Vec<PermittedMessage<'e>> {
         let mut answers = Vec::new();
-        let event = RelayEvent::Gone { lane: Some(lane), side: Side::Server, reason, error_type };
+        let event =
+            RelayEvent::SideGone { lane: Some(lane), side: Side::Server, reason, error_type };
         self.feed(self.now(), event, &mut |outgoing| answers.push(outgoing.message));
         self.commit().ok();
         answers
@@ -236,8 +237,8 @@ impl RecordedSession {
         reason: &'e str,
     ) -> Vec<PermittedMessage<'e>> {
         let mut answers = Vec::new();
-        let (cause, lane) = (UnheldCause::ServiceGone, Some(lane));
-        let event = RelayEvent::Unheld { lane, reason, cause, keeps_lists: true };
+        let (cause, lane) = (HoldsEndedCause::ServiceGone, Some(lane));
+        let event = RelayEvent::HoldsEnded { lane, reason, cause, keeps_lists: true };
         self.feed(self.now(), event, &mut |outgoing| answers.push(outgoing.message));
         self.commit().ok();
         answers
@@ -264,7 +265,7 @@ impl RecordedSession {
                     recorder.append(entry);
                 }
             };
-            let event = RelayEvent::Marked { lane, from, bytes, reason, delivered: false };
+            let event = RelayEvent::RecordOnly { lane, from, bytes, reason, delivered: false };
             // The gate has recorded it already.
             self.relay.handle(at, event, &mut PermitAllGate, &mut emit);
         }
@@ -396,7 +397,7 @@ impl RecordedSession {
             // moment.
             biased;
             (hold_id, outcome) = next_hold_outcome(&mut self.hold_outcomes) => {
-                RelayEvent::Settled { hold_id, outcome }
+                RelayEvent::HoldSettled { hold_id, outcome }
             }
             () = sleep_until_due(due) => RelayEvent::Tick,
         }

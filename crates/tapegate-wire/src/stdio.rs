@@ -12,7 +12,7 @@ mod session_ending;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage, RelayEvent, UnheldCause};
+use tapegate_core::relay::{CODE_GONE, HoldsEndedCause, OwnMessage, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tracing::debug;
 
@@ -269,15 +269,15 @@ impl StdioSession<'_> {
     }
 
     /// Answers held calls, because their decisions are no longer awaited.
-    fn end_holds(&mut self, cause: UnheldCause, reason: &str, keeps_lists: bool) {
+    fn end_holds(&mut self, cause: HoldsEndedCause, reason: &str, keeps_lists: bool) {
         if self.recording.held_calls() > 0 {
-            self.feed(RelayEvent::Unheld { lane: None, reason, cause, keeps_lists });
+            self.feed(RelayEvent::HoldsEnded { lane: None, reason, cause, keeps_lists });
         }
     }
 
     /// The same for a client that has left.
     fn end_holds_of_client(&mut self) {
-        self.end_holds(UnheldCause::SessionEnded, CLIENT_LEFT_REASON, true);
+        self.end_holds(HoldsEndedCause::SessionEnded, CLIENT_LEFT_REASON, true);
     }
 
     /// Answers lines that wait for fewer calls to be held, because they will not be sent.
@@ -323,7 +323,7 @@ impl StdioSession<'_> {
             if self.recording.held_calls() > 0 {
                 // The client is not told, but approvers no longer need to decide.
                 let (lane, asker) = (Lane::ONLY, Side::Client);
-                let event = RelayEvent::Dismissed { lane, asker, ids: None, reason: None };
+                let event = RelayEvent::RequestsDropped { lane, asker, ids: None, reason: None };
                 self.recording.feed(self.recording.now(), event, &mut |_| {});
                 drop(self.recording.commit());
             }

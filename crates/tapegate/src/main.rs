@@ -36,8 +36,8 @@ use std::process::ExitCode;
 use tapegate_wire::reaper;
 
 fn main() -> ExitCode {
-    if let Some(duty) = reaper::parse_duty(std::env::args_os()) {
-        duty.run();
+    if let Some(job) = reaper::parse_job(std::env::args_os()) {
+        job.run();
         return ExitCode::SUCCESS;
     }
     if tapegate_bash::runner::run_if_named(std::env::args_os()) {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use tapegate_policy::load::load_marked;
 use tapegate_policy::model::Profile;
 use tapegate_policy::redact::RedactionKey;
-use tapegate_policy::tighten::{MayLoosen, tightens};
+use tapegate_policy::tighten::{LooseningError, tightens};
 use tapegate_shim::shim_policy::ShimPolicyLoad;
 use tapegate_store::accepted_policies::{
     Acceptance, AcceptedPolicies, AcceptedPolicy, PolicyPaths,
@@ -192,7 +192,7 @@ impl PolicyTrust {
                         let standing = TrustStatus::Adopted(Acceptance::Tighter);
                         return self.accept_texts(path, file, standing, Some(&accepted));
                     }
-                    Err(MayLoosen(reason)) => reason,
+                    Err(LooseningError(reason)) => reason,
                 }
             }
         };
@@ -258,13 +258,13 @@ impl TrustedPolicy {
 fn find_truncated(
     old: &BTreeMap<String, String>,
     new: &BTreeMap<String, String>,
-) -> Option<MayLoosen> {
+) -> Option<LooseningError> {
     old.iter().find_map(|(name, old)| match new.get(name) {
-        None => Some(MayLoosen(format!("`{name}` is gone"))),
+        None => Some(LooseningError(format!("`{name}` is gone"))),
         Some(new) if new == old => None,
-        Some(new) if new.trim().is_empty() => Some(MayLoosen(format!("`{name}` is empty"))),
+        Some(new) if new.trim().is_empty() => Some(LooseningError(format!("`{name}` is empty"))),
         Some(new) if old.starts_with(new.trim_end()) => {
-            Some(MayLoosen(format!("`{name}` is cut short")))
+            Some(LooseningError(format!("`{name}` is cut short")))
         }
         Some(_) => None,
     })
@@ -272,7 +272,7 @@ fn find_truncated(
 
 /// Checks that a policy permits nothing that another did not, whatever the environment and the
 /// profile of the next start.
-fn compare(old: (&Path, &PolicyTexts), new: (&Path, &PolicyTexts)) -> Result<(), MayLoosen> {
+fn compare(old: (&Path, &PolicyTexts), new: (&Path, &PolicyTexts)) -> Result<(), LooseningError> {
     let load = |(path, texts): (&Path, &PolicyTexts)| {
         load_marked(&path.to_string_lossy(), &PolicyFiles::from_accepted(path, texts.clone()))
     };

@@ -51,7 +51,7 @@ pub enum RelayEvent<'a> {
         bytes_max: usize,
     },
     /// Send a message of our own, unprompted; it is recorded as ours.
-    Ours {
+    SendOwn {
         lane: Lane,
         /// Its recipient.
         to: Side,
@@ -59,7 +59,7 @@ pub enum RelayEvent<'a> {
     },
     /// Something arrived that is not part of the conversation, or could not be delivered. The relay
     /// only records it.
-    Marked {
+    RecordOnly {
         lane: Lane,
         /// Who sent it.
         from: Side,
@@ -71,7 +71,7 @@ pub enum RelayEvent<'a> {
         delivered: bool,
     },
     /// A message arrived too late to be judged: it is not sent, and a request gets an error.
-    TurnedAway {
+    RefuseUnjudged {
         lane: Lane,
         /// Who sent it.
         from: Side,
@@ -81,7 +81,7 @@ pub enum RelayEvent<'a> {
         reason: &'a str,
     },
     /// Requests will get no JSON-RPC answer: HTTP failed, or their client is gone.
-    Dismissed {
+    RequestsDropped {
         lane: Lane,
         /// The side that made them.
         asker: Side,
@@ -91,7 +91,7 @@ pub enum RelayEvent<'a> {
         reason: Option<&'a str>,
     },
     /// A request failed in transit or was refused there: its sender gets `error`.
-    Failed {
+    RequestFailed {
         lane: Lane,
         /// The side that made it.
         asker: Side,
@@ -101,31 +101,31 @@ pub enum RelayEvent<'a> {
         error: &'a [u8],
     },
     /// A held call was decided.
-    Settled {
+    HoldSettled {
         /// The held call.
         hold_id: HoldId,
         /// The decision.
         outcome: HoldOutcome,
     },
     /// The caller of a held call is gone and needs no answer.
-    Withdrawn {
+    HoldWithdrawn {
         /// The held call.
         hold_id: HoldId,
     },
     /// Time has passed: handle everything due by [`super::Relay::next_due_ns`].
     Tick,
     /// No decision can be waited for any longer: answer the held calls.
-    Unheld {
+    HoldsEnded {
         /// Their lane, or all lanes.
         lane: Option<Lane>,
         /// The reason, for the callers.
         reason: &'a str,
-        cause: UnheldCause,
+        cause: HoldsEndedCause,
         /// Whether to keep calls that only wait for a list of ours, which needs no person.
         keeps_lists: bool,
     },
     /// A side is gone and will not answer its requests.
-    Gone {
+    SideGone {
         /// The lane, or all lanes.
         lane: Option<Lane>,
         /// Who is gone.
@@ -139,7 +139,7 @@ pub enum RelayEvent<'a> {
 
 /// Why decisions are no longer waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnheldCause {
+pub enum HoldsEndedCause {
     /// The session ends, or its client has left.
     SessionEnded,
     /// The service that asks people is gone. They can still decide about its requests.

@@ -2,7 +2,7 @@
 
 use super::gate_dispatch::refusal;
 use super::own_message::OwnMessage;
-use super::{ActionSink, CODE_GONE, CODE_UNAVAILABLE, Relay, UnheldCause, send_own_entry};
+use super::{ActionSink, CODE_GONE, CODE_UNAVAILABLE, HoldsEndedCause, Relay, send_own_entry};
 use crate::frame::own_data;
 use crate::gate::{Gate, HoldEnd, HoldId, Refusal};
 use crate::json;
@@ -149,14 +149,14 @@ impl Relay {
         &mut self,
         at: Timestamp,
         (lane, keeps_lists): (Option<Lane>, bool),
-        (cause, reason): (UnheldCause, &str),
+        (cause, reason): (HoldsEndedCause, &str),
         gate: &mut G,
         emit: &mut ActionSink<'_, '_>,
     ) {
         for asker in [Side::Client, Side::Server] {
             while let Some(held_request) = self.holds.take_oldest_of(lane, asker, keeps_lists) {
                 // As if the request for approval had noticed first that its service is gone.
-                if cause == UnheldCause::ServiceGone && !held_request.awaits_list {
+                if cause == HoldsEndedCause::ServiceGone && !held_request.awaits_list {
                     gate.hold_ended(at, held_request.hold_id, HoldEnd::Unanswered);
                     self.refuse_held(at, held_request, &unavailable(reason), emit);
                     continue;

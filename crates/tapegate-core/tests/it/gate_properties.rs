@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use scripted_gate::{GateAnswer, ScriptedGate, refusal};
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Approval, HoldId, HoldOutcome, InputQuestion, UserQuestion};
-use tapegate_core::relay::{HELD_MAX, Relay, RelayAction, RelayEvent, UnheldCause};
+use tapegate_core::relay::{HELD_MAX, HoldsEndedCause, Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{
     Dialect, EntryWriter, EntryWriterOptions, TapeAudit, TapeHeader, TapeReader, TapeSeverity,
@@ -259,8 +259,8 @@ impl GatedSession {
     }
 
     fn unhold(&mut self) {
-        let cause = UnheldCause::SessionEnded;
-        self.feed(RelayEvent::Unheld { lane: None, reason: "over", cause, keeps_lists: false });
+        let cause = HoldsEndedCause::SessionEnded;
+        self.feed(RelayEvent::HoldsEnded { lane: None, reason: "over", cause, keeps_lists: false });
         assert_eq!(self.relay.held_calls(), 0);
     }
 
@@ -317,7 +317,7 @@ impl GatedSession {
             }
             GateStep::Unheld => self.unhold(),
             GateStep::Gone => {
-                self.feed(RelayEvent::Gone {
+                self.feed(RelayEvent::SideGone {
                     lane: None,
                     side: Side::Server,
                     reason: "gone",
@@ -357,7 +357,7 @@ impl GatedSession {
             true => HoldOutcome::AskInResult(Box::new(InputQuestion::new(question, String::new()))),
             false => HoldOutcome::AskUser(Box::new(question)),
         };
-        self.feed(RelayEvent::Settled { hold_id, outcome });
+        self.feed(RelayEvent::HoldSettled { hold_id, outcome });
     }
 
     /// Answers a question; only the first answer to an open one is heard, and none is sent on.
@@ -387,7 +387,7 @@ impl GatedSession {
                 HoldOutcome::Refused(refusal())
             }
         };
-        self.feed(RelayEvent::Settled { hold_id: ticket, outcome: settlement });
+        self.feed(RelayEvent::HoldSettled { hold_id: ticket, outcome: settlement });
     }
 }
 

@@ -18,7 +18,7 @@ use tapegate_core::gate::{
     TaskDialect, TaskHandle, UserChoice, UserQuestion, Verdict,
 };
 use tapegate_core::lines::OversizeMessage;
-use tapegate_core::relay::{Relay, RelayAction, RelayEvent, UnheldCause};
+use tapegate_core::relay::{HoldsEndedCause, Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{EntryBody, EntryElement, GateOutcome};
 use tapegate_core::time::Timestamp;
@@ -238,8 +238,8 @@ fn play<G: ReportingGate>(book: &str, gate: &mut G) -> String {
     out
 }
 
-fn unheld(cause: UnheldCause, reason: &str) -> RelayEvent<'_> {
-    RelayEvent::Unheld { lane: None, reason, cause, keeps_lists: false }
+fn unheld(cause: HoldsEndedCause, reason: &str) -> RelayEvent<'_> {
+    RelayEvent::HoldsEnded { lane: None, reason, cause, keeps_lists: false }
 }
 
 /// The event of a line; `frame` is the rest of the line, scanned.
@@ -248,10 +248,10 @@ fn read<'a>(verb: &str, rest: &'a str, frame: &'a Frame<'a>) -> RelayEvent<'a> {
     let (verb, exchange) = verb.split_once('@').unwrap_or((verb, "0"));
     let lane = Lane { exchange: exchange.parse().unwrap(), ..Lane::ONLY };
     let settled =
-        |settlement| RelayEvent::Settled { hold_id: HoldId(ticket(rest)), outcome: settlement };
+        |settlement| RelayEvent::HoldSettled { hold_id: HoldId(ticket(rest)), outcome: settlement };
     match verb {
         "tick" => return RelayEvent::Tick,
-        "withdrawn" => return RelayEvent::Withdrawn { hold_id: HoldId(ticket(rest)) },
+        "withdrawn" => return RelayEvent::HoldWithdrawn { hold_id: HoldId(ticket(rest)) },
         "approve" => {
             let (number, by) = rest.split_once(' ').unwrap_or((rest, "somebody"));
             let approval = Approval { hold_id: HoldId(ticket(number)), by: by.to_owned() };
@@ -268,16 +268,16 @@ fn read<'a>(verb: &str, rest: &'a str, frame: &'a Frame<'a>) -> RelayEvent<'a> {
             });
         }
         "deny" => return settled(HoldOutcome::Refused(refusal(-32007, "a person said no"))),
-        "unheld" => return unheld(UnheldCause::SessionEnded, rest),
-        "unserved" => return unheld(UnheldCause::ServiceGone, rest),
+        "unheld" => return unheld(HoldsEndedCause::SessionEnded, rest),
+        "unserved" => return unheld(HoldsEndedCause::ServiceGone, rest),
         "failed" => {
             let (id, error) = rest.split_once(' ').unwrap();
             let (id, error) = (id.as_bytes(), error.as_bytes());
-            return RelayEvent::Failed { lane, asker: Side::Client, id, error };
+            return RelayEvent::RequestFailed { lane, asker: Side::Client, id, error };
         }
         "dismissed" => {
             let reason = Some(rest).filter(|reason| *reason != "-");
-            return RelayEvent::Dismissed { lane, asker: Side::Client, ids: None, reason };
+            return RelayEvent::RequestsDropped { lane, asker: Side::Client, ids: None, reason };
         }
         _ => {}
     }
@@ -299,7 +299,7 @@ fn read<'a>(verb: &str, rest: &'a str, frame: &'a Frame<'a>) -> RelayEvent<'a> {
         _ => {
             let (who, reason) = rest.split_once(' ').unwrap();
             let side = if who == "client" { Side::Client } else { Side::Server };
-            RelayEvent::Gone { lane: Some(lane), side, reason, error_type: None }
+            RelayEvent::SideGone { lane: Some(lane), side, reason, error_type: None }
         }
     }
 }

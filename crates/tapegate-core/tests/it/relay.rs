@@ -72,7 +72,7 @@ fn take(relay: &mut Relay, model: &mut PendingModel, ms: u64, step: &RelayStep) 
     let frame = Frame::read_without_gate_details(text.as_bytes());
     let event = match step {
         RelayStep::Gone(side) => {
-            RelayEvent::Gone { lane: None, side: *side, reason: "gone", error_type: None }
+            RelayEvent::SideGone { lane: None, side: *side, reason: "gone", error_type: None }
         }
         _ => RelayEvent::Received { lane, from, frame: &frame, terminated: true },
     };

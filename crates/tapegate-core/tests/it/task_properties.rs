@@ -10,7 +10,7 @@ use tapegate_core::gate::{
     TaskDialect, TaskHandle, Verdict,
 };
 use tapegate_core::json;
-use tapegate_core::relay::{Relay, RelayAction, RelayEvent, UnheldCause};
+use tapegate_core::relay::{HoldsEndedCause, Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tapegate_core::time::Timestamp;
@@ -212,7 +212,7 @@ impl TaskSession {
             true => HoldOutcome::Approved(Approval { hold_id, by: "one".to_owned() }),
             false => HoldOutcome::Refused(refusal()),
         };
-        self.feed(RelayEvent::Settled { hold_id, outcome });
+        self.feed(RelayEvent::HoldSettled { hold_id, outcome });
     }
 
     fn take(&mut self, step: &TaskPlayStep) {
@@ -256,17 +256,17 @@ impl TaskSession {
             TaskPlayStep::Fail(at) => {
                 let Some(id) = chosen(&self.open, at) else { return };
                 let (lane, asker, id) = (Lane::ONLY, Side::Client, id.as_bytes());
-                self.feed(RelayEvent::Failed { lane, asker, id, error: b"{}" });
+                self.feed(RelayEvent::RequestFailed { lane, asker, id, error: b"{}" });
             }
             TaskPlayStep::Wait(ms) => {
                 self.ms += ms;
                 self.feed(RelayEvent::Tick);
             }
             TaskPlayStep::Unheld => {
-                self.feed(RelayEvent::Unheld {
+                self.feed(RelayEvent::HoldsEnded {
                     lane: None,
                     reason: "over",
-                    cause: UnheldCause::SessionEnded,
+                    cause: HoldsEndedCause::SessionEnded,
                     keeps_lists: false,
                 });
                 assert_eq!(self.relay.held_calls(), 0);
@@ -282,7 +282,7 @@ proptest! {
         let mut session = TaskSession::default();
         steps.iter().for_each(|step| session.take(step));
         let (side, reason, error_type) = (Side::Server, "gone", None);
-        session.feed(RelayEvent::Gone { lane: None, side, reason, error_type });
+        session.feed(RelayEvent::SideGone { lane: None, side, reason, error_type });
         prop_assert_eq!(session.relay.unanswered_requests(Side::Client), 0);
         for (id, answers) in &session.asked {
             prop_assert_eq!(answers.len(), 1, "{}", id);

@@ -146,12 +146,12 @@ fn decide_by_rules(
 /// Decides about a method that is not gated: only rules that name methods apply.
 pub(super) fn decide_ungated(
     policy: &Policy,
-    duty: MethodTreatment,
+    treatment: MethodTreatment,
     call: &NamedCall<'_>,
     facts: &CallFacts<'_>,
     steps: &mut impl StepRecorder,
 ) -> Decision {
-    let unknown = duty == MethodTreatment::Unknown;
+    let unknown = treatment == MethodTreatment::Unknown;
     if unknown {
         steps.add(|| format!("`{}` is not a method of the protocol", call.method));
         // Only unknown methods are checked: without the others a session could not even begin.
@@ -159,7 +159,7 @@ pub(super) fn decide_ungated(
             return new_decision(DecisionOutcome::Deny, GateName::Visibility, reason.into());
         }
     }
-    let scope = match duty {
+    let scope = match treatment {
         // A rule such as `method: "*"` with `deny` is not meant to stop `initialize` and `ping`.
         MethodTreatment::Conversation => RuleScope::WholeName,
         _ => RuleScope::Method,
@@ -169,7 +169,7 @@ pub(super) fn decide_ungated(
     if let Some(decision) = decide_by_rules(policy, (scope, default), call, facts, steps) {
         return decision;
     }
-    let (step, reason) = match duty {
+    let (step, reason) = match treatment {
         MethodTreatment::Conversation => {
             ("is part of every session and passes", "part of every session")
         }

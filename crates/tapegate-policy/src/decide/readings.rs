@@ -72,15 +72,20 @@ pub(super) fn decide_every_reading(
 /// Decides about a message whose method is not gated, under every reading of the name in it.
 pub(super) fn decide_ungated_every_reading(
     policy: &Policy,
-    duty: MethodTreatment,
+    treatment: MethodTreatment,
     call: &PolicyCall<'_>,
     facts: &CallFacts<'_>,
     steps: &mut impl StepRecorder,
 ) -> Decision {
     // The method does not tell what its name means, so a colon decides.
     let is_uri = call.name.contains(':');
-    let mut worst =
-        gates::decide_ungated(policy, duty, &NamedCall::as_written(call, is_uri), facts, steps);
+    let mut worst = gates::decide_ungated(
+        policy,
+        treatment,
+        &NamedCall::as_written(call, is_uri),
+        facts,
+        steps,
+    );
     let Ok(found) = readings(call.name, is_uri) else {
         let cause_text = "its name can be read in too many ways";
         steps.add(|| format!("rules: {cause_text}"));
@@ -89,7 +94,7 @@ pub(super) fn decide_ungated_every_reading(
     for reading in found {
         steps.add(|| format!("the receiver may read `{reading}`:"));
         let named = NamedCall::read(call, &reading, is_uri);
-        let decision = gates::decide_ungated(policy, duty, &named, facts, steps);
+        let decision = gates::decide_ungated(policy, treatment, &named, facts, steps);
         worst = stricter_of(worst, decision, steps);
     }
     worst

@@ -39,8 +39,8 @@ impl PolicyJudge<'_> {
         now: &JudgedMessage<'_, '_>,
         method: &str,
     ) -> Option<String> {
-        let duty = MethodTreatment::of(method, now.arrival.from);
-        let looks = match duty {
+        let treatment = MethodTreatment::of(method, now.arrival.from);
+        let looks = match treatment {
             MethodTreatment::Gated(gated) => {
                 // Their params have no `arguments` member that `decide_from` would search.
                 matches!(gated, GatedMethod::Complete | GatedMethod::Listen)

@@ -11,7 +11,7 @@
 //! - a rule that denies matches more calls;
 //! - the action of a rule is replaced by a stricter one.
 
-use super::{MayLoosen, act_tightens, contains, is_identical};
+use super::{LooseningError, act_tightens, contains, is_identical};
 use crate::glob::Glob;
 use crate::load::MARK;
 use crate::model::{PolicyRule, RuleAction};
@@ -20,7 +20,7 @@ use crate::predicate::ArgumentTest;
 pub(super) fn check_rules_tighten(
     old: (&[PolicyRule], &RuleAction),
     new: &[PolicyRule],
-) -> Result<(), MayLoosen> {
+) -> Result<(), LooseningError> {
     let (mut old, default) = old;
     for rule in new {
         loop {
@@ -41,13 +41,13 @@ pub(super) fn check_rules_tighten(
                 Some((first, rest)) if first.act == RuleAction::Forward => old = rest,
                 _ => {
                     let name = &rule.name;
-                    return Err(MayLoosen(format!("rule `{name}` may permit more")));
+                    return Err(LooseningError(format!("rule `{name}` may permit more")));
                 }
             }
         }
     }
     match old.iter().find(|rule| rule.act != RuleAction::Forward) {
-        Some(rule) => Err(MayLoosen(format!("rule `{}` was removed or moved", rule.name))),
+        Some(rule) => Err(LooseningError(format!("rule `{}` was removed or moved", rule.name))),
         None => Ok(()),
     }
 }

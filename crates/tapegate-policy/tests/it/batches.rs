@@ -15,10 +15,10 @@ fn http(profile: Profile) -> GateHarness {
 fn a_batch_of_too_many_elements_is_refused_with_one_line_in_the_log() {
     for element in ["{}", "1", &call("ls")] {
         let batch = |count: usize| format!("[{}]", vec![element; count].join(","));
-        let mut rig = http(Profile::Production);
-        let refusal = refused(rig.client(&batch(1001)));
+        let mut harness = http(Profile::Production);
+        let refusal = refused(harness.client(&batch(1001)));
         assert!(refusal.message.contains("more than 1000 elements"), "{refusal:?}");
-        assert_eq!(rig.noted().len(), 1, "{element}");
+        assert_eq!(harness.noted().len(), 1, "{element}");
     }
     let calls = format!("[{}]", vec![call("ls"); 1000].join(","));
     assert_eq!(shown(&http(Profile::Production).client(&calls)), "forward");
@@ -31,9 +31,9 @@ fn elements_that_are_not_messages_are_one_line_with_their_number() {
         (Profile::Production, "refuse -32600", "drop"),
         (Profile::Development, "forward", "WOULD_DROP"),
     ] {
-        let mut rig = http(profile);
-        assert_eq!(shown(&rig.client(&batch)), verdict);
-        let notes = rig.memory.notes.lock().unwrap();
+        let mut harness = http(profile);
+        assert_eq!(shown(&harness.client(&batch)), verdict);
+        let notes = harness.memory.notes.lock().unwrap();
         let about: Vec<_> = notes.iter().filter(|note| note.decision().as_str() == word).collect();
         let [note] = about.as_slice() else { panic!("{notes:#?}") };
         assert!(
@@ -51,8 +51,8 @@ fn a_refused_batch_is_answered_for_its_first_element_that_is_denied() {
         (format!("[7,{denied},{{}}]"), "refuse -32600"),
         (format!("[{denied},7]"), "refuse -32014"),
     ] {
-        let mut rig =
+        let mut harness =
             GateHarness::over(TransportKind::Http, Some(policy(denies)), Profile::Production);
-        assert_eq!(shown(&rig.client(&batch)), verdict, "{batch}");
+        assert_eq!(shown(&harness.client(&batch)), verdict, "{batch}");
     }
 }

@@ -19,7 +19,7 @@ governance:
     - {match: write, action: deny, arguments: {path: {not: {glob: '/data/*'}}}}
 ";
 
-pub(crate) fn rig() -> GateHarness {
+pub(crate) fn harness() -> GateHarness {
     GateHarness::new(Some(policy(POLICY)), Profile::Production)
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn rig() -> GateHarness {
 #[track_caller]
 pub(crate) fn stopped(text: &[u8], code: i32) {
     let output_text = String::from_utf8_lossy(text).into_owned();
-    let refusal = refused(rig().judge(Side::Client, None, text));
+    let refusal = refused(harness().judge(Side::Client, None, text));
     assert_eq!(refusal.code, code, "{output_text}: {refusal:?}");
     let mut lax = GateHarness::new(Some(policy(POLICY)), Profile::Development);
     assert!(matches!(lax.judge(Side::Client, None, text), Verdict::Forward), "{output_text}");
@@ -38,7 +38,7 @@ pub(crate) fn stopped(text: &[u8], code: i32) {
 
 #[test]
 fn what_is_denied_says_so_with_the_tool_the_gate_and_an_id() {
-    let refusal = refused(rig().client(&call("rm")));
+    let refusal = refused(harness().client(&call("rm")));
     assert!(
         refusal.message.starts_with("Tapegate: tool `rm` is denied by "),
         "{}",
@@ -46,7 +46,7 @@ fn what_is_denied_says_so_with_the_tool_the_gate_and_an_id() {
     );
     let data = r#"{"gate":"governance","tool":"rm","correlation_id":"c-1","error_type":"governance_rule_denied""#;
     assert!(refusal.data.starts_with(data), "{}", refusal.data);
-    assert_eq!(shown(&rig().client(&call("ls"))), "forward");
+    assert_eq!(shown(&harness().client(&call("ls"))), "forward");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_name_that_go_folds_to_another_is_refused() {
         r#"{"name":"ls","arguments":{"map":{"May":1,"may":2}}}"#,
         r#"{"name":"ls","inputResponses":{"aB":{},"Ab":{}},"requestState":"s"}"#,
     ] {
-        assert_eq!(shown(&rig().client(&request("tools/call", map))), "forward", "{map}");
+        assert_eq!(shown(&harness().client(&request("tools/call", map))), "forward", "{map}");
     }
 }
 
@@ -135,7 +135,7 @@ fn bytes_after_the_message_are_refused() {
 #[test]
 fn a_carriage_return_inside_a_line_is_refused_and_one_at_its_end_is_not() {
     let text = call("ls");
-    assert_eq!(shown(&rig().client(&format!("{text}\r"))), "forward");
+    assert_eq!(shown(&harness().client(&format!("{text}\r"))), "forward");
     stopped(format!("{text}\r\r").as_bytes(), -32600);
     stopped(text.replacen(',', ",\r", 1).as_bytes(), -32600);
     // In an HTTP body any white space is allowed.
@@ -159,7 +159,7 @@ fn what_is_no_utf_8_or_no_json_or_no_message_is_refused() {
     stopped(br#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, -32600);
     for id in ["1", "1.5", "-1", "\"\"", "\"a\"", "18446744073709551616"] {
         let ping = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
-        assert_eq!(shown(&rig().client(&ping)), "forward");
+        assert_eq!(shown(&harness().client(&ping)), "forward");
     }
 }
 
@@ -170,28 +170,29 @@ fn reading_a_log_of_messages_is_ordinary_work_and_leaves_a_finding() {
     let result = format!(r#"{{"content":[{{"type":"text","text":"a\n{hidden}"}}]}}"#);
     let reply = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
     for policy in [Some(policy(POLICY)), None] {
-        let mut rig = GateHarness::new(policy, Profile::Production);
-        assert_eq!(shown(&rig.client(&request("tools/call", &params))), "forward");
-        assert_eq!(rig.noted(), ["decision forward ls", "framing warn ls"]);
-        assert_eq!(shown(&rig.server(&reply)), "forward");
-        assert_eq!(rig.noted(), ["framing warn "]);
+        let mut harness = GateHarness::new(policy, Profile::Production);
+        assert_eq!(shown(&harness.client(&request("tools/call", &params))), "forward");
+        assert_eq!(harness.noted(), ["decision forward ls", "framing warn ls"]);
+        assert_eq!(shown(&harness.server(&reply)), "forward");
+        assert_eq!(harness.noted(), ["framing warn "]);
     }
     // The anomaly does not keep the call from being denied.
-    let mut rig = rig();
-    let refusal = refused(rig.client(&request("tools/call", &params.replace("\"ls\"", "\"rm\""))));
+    let mut harness = harness();
+    let refusal =
+        refused(harness.client(&request("tools/call", &params.replace("\"ls\"", "\"rm\""))));
     assert_eq!(refusal.code, -32014);
-    assert_eq!(rig.noted(), ["decision deny rm", "framing warn rm"]);
+    assert_eq!(harness.noted(), ["decision deny rm", "framing warn rm"]);
 }
 
 #[test]
 fn a_message_hidden_in_a_string_is_refused_where_the_policy_says_so() {
     let strict = POLICY.replace("governance:\n", "governance:\n  embedded_messages: refuse\n");
-    let rig = |profile| GateHarness::new(Some(policy(&strict)), profile);
+    let harness = |profile| GateHarness::new(Some(policy(&strict)), profile);
     let stopped = |text: &[u8], code: i32| {
         let output_text = String::from_utf8_lossy(text).into_owned();
-        let refusal = refused(rig(Profile::Production).judge(Side::Client, None, text));
+        let refusal = refused(harness(Profile::Production).judge(Side::Client, None, text));
         assert_eq!(refusal.code, code, "{output_text}: {refusal:?}");
-        let mut lax = rig(Profile::Development);
+        let mut lax = harness(Profile::Development);
         assert_eq!(shown(&lax.judge(Side::Client, None, text)), "forward", "{output_text}");
         assert!(lax.noted()[0].starts_with("framing WOULD_REJECT"), "{output_text}");
     };
@@ -214,17 +215,17 @@ fn a_message_hidden_in_a_string_is_refused_where_the_policy_says_so() {
         hidden.as_str(),
     ] {
         let params = format!(r#"{{"name":"ls","arguments":{{"a":"{text}"}}}}"#);
-        let mut rig = rig(Profile::Production);
-        assert_eq!(shown(&rig.client(&request("tools/call", &params))), "forward", "{text}");
+        let mut harness = harness(Profile::Production);
+        assert_eq!(shown(&harness.client(&request("tools/call", &params))), "forward", "{text}");
     }
     let reply = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"text":"a\n{hidden}"}}}}"#);
-    assert_eq!(shown(&rig(Profile::Production).server(&reply)), "refuse -32600");
+    assert_eq!(shown(&harness(Profile::Production).server(&reply)), "refuse -32600");
 }
 
 #[test]
 fn a_server_that_prints_something_else_than_messages_is_not_heard() {
     for text in ["Listening on stdio", "{\"a\":1}", "\u{1b}[32mINFO"] {
-        assert!(matches!(rig().server(text), Verdict::Refuse(_)), "{text}");
+        assert!(matches!(harness().server(text), Verdict::Refuse(_)), "{text}");
     }
 }
 
@@ -235,19 +236,28 @@ fn names_that_readers_read_differently_are_refused() {
     }
     stopped(request(r"tools/\ud800call", r#"{"name":"rm"}"#).as_bytes(), -32600);
     // Escapes that all readers decode alike are only a matter of spelling.
-    assert_eq!(shown(&rig().client(&call(r"\u0072m"))), "refuse -32014");
-    assert_eq!(shown(&rig().client(&request(r"tools\/call", r#"{"name":"rm"}"#))), "refuse -32014");
-    assert_eq!(shown(&rig().client(&request("Tools/Call", r#"{"name":"rm"}"#))), "refuse -32014");
-    assert_eq!(shown(&rig().client(&request("tools/call ", r#"{"name":"rm"}"#))), "refuse -32014");
+    assert_eq!(shown(&harness().client(&call(r"\u0072m"))), "refuse -32014");
+    assert_eq!(
+        shown(&harness().client(&request(r"tools\/call", r#"{"name":"rm"}"#))),
+        "refuse -32014"
+    );
+    assert_eq!(
+        shown(&harness().client(&request("Tools/Call", r#"{"name":"rm"}"#))),
+        "refuse -32014"
+    );
+    assert_eq!(
+        shown(&harness().client(&request("tools/call ", r#"{"name":"rm"}"#))),
+        "refuse -32014"
+    );
 }
 
 #[test]
 fn a_request_that_is_an_answer_too_is_refused() {
     let both = r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{"tools":[{"name":"rm"}]}}"#;
-    assert_eq!(shown(&rig().server(both)), "refuse -32600");
-    assert_eq!(shown(&rig().client(both)), "refuse -32600");
+    assert_eq!(shown(&harness().server(both)), "refuse -32600");
+    assert_eq!(shown(&harness().client(both)), "refuse -32600");
     let nulls = r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":null,"error":null}"#;
-    assert_eq!(shown(&rig().client(nulls)), "forward");
+    assert_eq!(shown(&harness().client(nulls)), "forward");
 }
 
 #[test]
@@ -291,10 +301,10 @@ fn resources_are_gated_by_every_way_to_them() {
             r#"{"notifications":{"resourceSubscriptions":["file:///a","file:///etc/passwd"]}}"#,
         ),
     ] {
-        assert_eq!(shown(&rig().client(&request(method, params))), "refuse -32014", "{method}");
+        assert_eq!(shown(&harness().client(&request(method, params))), "refuse -32014", "{method}");
     }
     let listen = r#"{"notifications":{"toolsListChanged":true}}"#;
-    assert_eq!(shown(&rig().client(&request("subscriptions/listen", listen))), "forward");
+    assert_eq!(shown(&harness().client(&request("subscriptions/listen", listen))), "forward");
     for odd in [
         r#"{"notifications":{"resourceSubscriptions":"file:///etc/a"}}"#,
         r#"{"notifications":{"resourceSubscriptions":[7]}}"#,
@@ -323,17 +333,17 @@ fn a_uri_is_denied_if_what_a_server_makes_of_it_is() {
     ] {
         for method in ["resources/read", "resources/subscribe"] {
             let said = request(method, &format!(r#"{{"uri":"{uri}"}}"#));
-            assert_eq!(shown(&rig().client(&said)), "refuse -32014", "{said}");
+            assert_eq!(shown(&harness().client(&said)), "refuse -32014", "{said}");
         }
         let listens = format!(r#"{{"notifications":{{"resourceSubscriptions":["{uri}"]}}}}"#);
         let said = request("subscriptions/listen", &listens);
-        assert_eq!(shown(&rig().client(&said)), "refuse -32014", "{said}");
+        assert_eq!(shown(&harness().client(&said)), "refuse -32014", "{said}");
     }
     for uri in
         ["file:///data/a%20b..c", "note://Team/../etc/x", "urn:a/../b", "x", "file:///etcetera"]
     {
         let said = request("resources/read", &format!(r#"{{"uri":"{uri}"}}"#));
-        assert_eq!(shown(&rig().client(&said)), "forward", "{said}");
+        assert_eq!(shown(&harness().client(&said)), "forward", "{said}");
     }
 }
 
@@ -341,16 +351,16 @@ fn a_uri_is_denied_if_what_a_server_makes_of_it_is() {
 fn a_method_hides_behind_no_mark_that_readers_take_off() {
     for method in ["\\ufefftools/call", "tools/call\\u00a0"] {
         let said = request(method, r#"{"name":"rm"}"#);
-        assert_eq!(shown(&rig().client(&said)), "refuse -32014", "{said}");
+        assert_eq!(shown(&harness().client(&said)), "refuse -32014", "{said}");
     }
 }
 
 #[test]
 fn the_retry_of_a_call_is_gated_like_the_call() {
     let params = r#"{"name":"rm","arguments":{},"inputResponses":{"a":{}},"requestState":"s"}"#;
-    assert_eq!(shown(&rig().client(&request("tools/call", params))), "refuse -32014");
+    assert_eq!(shown(&harness().client(&request("tools/call", params))), "refuse -32014");
     let task = r#"{"name":"rm","task":{"ttl":1000}}"#;
-    assert_eq!(shown(&rig().client(&request("tools/call", task))), "refuse -32014");
+    assert_eq!(shown(&harness().client(&request("tools/call", task))), "refuse -32014");
 }
 
 #[test]
@@ -359,7 +369,7 @@ fn params_nested_without_end_are_refused_in_bounded_memory() {
         let (open, close) = ("[".repeat(depth), "]".repeat(depth));
         request("tools/call", &format!(r#"{{"name":"ls","arguments":{{"a":{open}{close}}}}}"#))
     };
-    assert_eq!(shown(&rig().client(&deep(500))), "forward");
+    assert_eq!(shown(&harness().client(&deep(500))), "forward");
     stopped(deep(100_000).as_bytes(), -32600);
 }
 
@@ -381,15 +391,15 @@ fn without_a_policy_nothing_is_refused_and_what_is_odd_is_logged() {
     ];
     for profile in [Profile::Production, Profile::Development] {
         for carrier in [TransportKind::Lines, TransportKind::Http] {
-            let mut rig = GateHarness::over(carrier, None, profile);
-            assert_eq!(shown(&rig.client(&call("rm"))), "forward");
-            assert_eq!(rig.noted(), ["decision forward rm"]);
+            let mut harness = GateHarness::over(carrier, None, profile);
+            assert_eq!(shown(&harness.client(&call("rm"))), "forward");
+            assert_eq!(harness.noted(), ["decision forward rm"]);
             for text in odd {
                 for from in [Side::Client, Side::Server] {
                     let output_text = String::from_utf8_lossy(text).into_owned();
-                    let verdict = rig.judge(from, None, text);
+                    let verdict = harness.judge(from, None, text);
                     assert!(matches!(verdict, Verdict::Forward), "{output_text}: {verdict:?}");
-                    let told = rig.noted();
+                    let told = harness.noted();
                     let calls = from == Side::Client || text == odd[0];
                     let warned = told.iter().filter(|note| note.starts_with("framing warn"));
                     assert!(warned.count() > 0 || !calls, "{output_text}: {told:?}");
@@ -398,18 +408,18 @@ fn without_a_policy_nothing_is_refused_and_what_is_odd_is_logged() {
         }
     }
     // The calls of a batch are logged individually.
-    let mut rig = GateHarness::new(None, Profile::Production);
-    rig.client(&batch);
-    assert_eq!(rig.noted(), ["decision forward rm", "framing warn ", "framing warn "]);
+    let mut harness = GateHarness::new(None, Profile::Production);
+    harness.client(&batch);
+    assert_eq!(harness.noted(), ["decision forward rm", "framing warn ", "framing warn "]);
 }
 
 #[test]
 fn a_denied_call_in_a_batch_is_logged_by_its_name_in_development() {
     let batch = format!("[{},{},{}]", call("ls"), call("rm"), call("ask"));
-    let mut rig =
+    let mut harness =
         GateHarness::over(TransportKind::Http, Some(policy(POLICY)), Profile::Development);
-    assert_eq!(shown(&rig.client(&batch)), "forward");
-    let notes: Vec<_> = rig.memory.notes.lock().unwrap().drain(..).collect();
+    assert_eq!(shown(&harness.client(&batch)), "forward");
+    let notes: Vec<_> = harness.memory.notes.lock().unwrap().drain(..).collect();
     let told: Vec<_> = notes
         .iter()
         .map(|note| {
@@ -467,11 +477,11 @@ governance:
     - { id: small, match: pay, action: forward, arguments: { amount: { max: 10 } } }
 "#;
     let said = |tool: &str, arguments: &str| {
-        let mut rig = GateHarness::new(Some(policy(text)), Profile::Production);
+        let mut harness = GateHarness::new(Some(policy(text)), Profile::Production);
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
         );
-        refused(rig.judge(Side::Client, None, line.as_bytes())).message
+        refused(harness.judge(Side::Client, None, line.as_bytes())).message
     };
     assert_eq!(
         said("rm", "{}"),

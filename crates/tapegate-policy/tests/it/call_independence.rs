@@ -63,7 +63,7 @@ fn outcome(verdict: &Verdict) -> String {
     }
 }
 
-fn rig(policy: &Arc<Policy>) -> GateHarness {
+fn harness(policy: &Arc<Policy>) -> GateHarness {
     let policy = Some(Arc::clone(policy));
     GateHarness::sharing(GateRecord::default(), TransportKind::Lines, policy, Profile::Production)
 }
@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn a_call_is_decided_about_as_if_it_were_the_first(steps in prop::collection::vec(step(), 1..40)) {
         let policies = policies();
-        let (mut now, mut session) = (&policies[0], rig(&policies[0]));
+        let (mut now, mut session) = (&policies[0], harness(&policies[0]));
         for step in steps {
             match step {
                 PolicyStep::Policy(index) => {
@@ -87,11 +87,11 @@ proptest! {
                 PolicyStep::Call { method, name, arguments } => {
                     let params = format!(r#"{{"name":"{name}","arguments":{arguments}}}"#);
                     let text = request(method, &params);
-                    let mut alone = rig(now);
+                    let mut alone = harness(now);
                     let verdicts = (session.client(&text), alone.client(&text));
                     prop_assert_eq!(outcome(&verdicts.0), outcome(&verdicts.1), "{}", text);
-                    let last = |rig: &GateHarness| {
-                        let notes = rig.memory.notes.lock().unwrap();
+                    let last = |harness: &GateHarness| {
+                        let notes = harness.memory.notes.lock().unwrap();
                         let note = notes.last().unwrap();
                         (note.decision(), note.event.gate, note.event.rule.clone(), note.event.policy_reason.clone())
                     };

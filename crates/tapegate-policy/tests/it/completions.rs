@@ -15,19 +15,19 @@ governance:
     - {match: pick, action: ACTION, arguments: {topic: secret}}
 ";
 
-fn rig(text: &str, cedar: &str) -> GateHarness {
+fn harness(text: &str, cedar: &str) -> GateHarness {
     GateHarness::new(Some(policy_with(text, &[("p.cedar", cedar)])), Profile::Production)
 }
 
 fn ruled(action: &str, default: &str) -> GateHarness {
-    rig(&RULES.replace("ACTION", action).replace("DEFAULT", default), "")
+    harness(&RULES.replace("ACTION", action).replace("DEFAULT", default), "")
 }
 
 /// Whether a completion for a prompt is forwarded.
-fn passes(rig: &mut GateHarness, prompt: &str, rest: &str) -> bool {
+fn passes(harness: &mut GateHarness, prompt: &str, rest: &str) -> bool {
     let params = format!(r#"{{"ref":{{"type":"ref/prompt","name":"{prompt}"}},{rest}}}"#);
     let text = request("completion/complete", &params);
-    matches!(rig.client(&text), Verdict::Forward)
+    matches!(harness.client(&text), Verdict::Forward)
 }
 
 #[test]
@@ -69,9 +69,13 @@ fn a_rule_that_stops_an_argument_stops_its_completion() {
         }
     }
     // The decision about one is not reused for the next.
-    let mut rig = ruled("deny", "forward");
+    let mut harness = ruled("deny", "forward");
     for (prompt, rest) in [passed[0], stopped[0], passed[0], passed[3], stopped[7]] {
-        assert_eq!(passes(&mut rig, prompt, rest), !stopped.contains(&(prompt, rest)), "{rest}");
+        assert_eq!(
+            passes(&mut harness, prompt, rest),
+            !stopped.contains(&(prompt, rest)),
+            "{rest}"
+        );
     }
 }
 
@@ -98,8 +102,8 @@ governance:
     - {method: completion/complete, action: deny, arguments: {path: {under: /etc}}}
 ";
     let etc = r#""argument":{"name":"path","value":"/etc/pas"}"#;
-    assert!(!passes(&mut rig(text, ""), "any", etc));
-    assert!(passes(&mut rig(text, ""), "any", r#""argument":{"name":"path","value":"/srv"}"#));
+    assert!(!passes(&mut harness(text, ""), "any", etc));
+    assert!(passes(&mut harness(text, ""), "any", r#""argument":{"name":"path","value":"/srv"}"#));
 }
 
 #[test]
@@ -115,15 +119,19 @@ cedar: {policies: [p.cedar]}
     let permit = "permit(principal, action, resource) when { \
                   context.arguments has topic && context.arguments.topic == \"open\" };";
     let typed = |value: &str| format!(r#""argument":{{"name":"topic","value":"{value}"}}"#);
-    assert!(!passes(&mut rig(text, forbid), "pick", &typed("secret")));
-    assert!(!passes(&mut rig(text, forbid), "pick", &typed("s%65cret")));
-    assert!(passes(&mut rig(text, forbid), "pick", &typed("open")));
-    assert!(!passes(&mut rig(text, permit), "pick", &typed("open")));
+    assert!(!passes(&mut harness(text, forbid), "pick", &typed("secret")));
+    assert!(!passes(&mut harness(text, forbid), "pick", &typed("s%65cret")));
+    assert!(passes(&mut harness(text, forbid), "pick", &typed("open")));
+    assert!(!passes(&mut harness(text, permit), "pick", &typed("open")));
 }
 
 #[test]
 fn a_completion_does_not_name_our_own_files() {
-    let mut rig = ruled("deny", "forward");
-    assert!(passes(&mut rig, "other", r#""argument":{"name":"file","value":"a.yaml"}"#));
-    assert!(!passes(&mut rig, "other", r#""argument":{"name":"file","value":"tapegate.yaml"}"#));
+    let mut harness = ruled("deny", "forward");
+    assert!(passes(&mut harness, "other", r#""argument":{"name":"file","value":"a.yaml"}"#));
+    assert!(!passes(
+        &mut harness,
+        "other",
+        r#""argument":{"name":"file","value":"tapegate.yaml"}"#
+    ));
 }

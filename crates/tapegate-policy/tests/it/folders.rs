@@ -325,11 +325,11 @@ fn a_refusal_of_a_relative_path_says_that_an_absolute_one_is_wanted() {
         )
     };
     let said = |text: &str, path: &str| {
-        let mut rig = GateHarness::new(Some(policy(text)), Profile::Production);
+        let mut harness = GateHarness::new(Some(policy(text)), Profile::Production);
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"read","arguments":{{"path":"{path}"}}}}}}"#
         );
-        refused(rig.judge(Side::Client, None, line.as_bytes())).message
+        refused(harness.judge(Side::Client, None, line.as_bytes())).message
     };
     for (action, test, absolute) in [
         ("forward", "{ under: /data }", "/etc/a"),

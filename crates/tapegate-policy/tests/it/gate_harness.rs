@@ -24,7 +24,7 @@ pub(crate) const STATE_KEY: [u8; 32] = [7; 32];
 
 /// A gate and everything it did.
 pub(crate) struct GateHarness {
-    pub(crate) warden: PolicyGate,
+    pub(crate) gate: PolicyGate,
     pub(crate) policy_handle: PolicyHandle,
     pub(crate) memory: GateRecord,
 }
@@ -34,7 +34,7 @@ pub(crate) struct GateHarness {
 pub(crate) struct GateRecord {
     pub(crate) notes: Arc<Mutex<Vec<Note<'static>>>>,
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
-    pub(crate) trouble: Option<String>,
+    pub(crate) failure: Option<String>,
 }
 
 impl NoteSink for GateRecord {
@@ -43,7 +43,7 @@ impl NoteSink for GateRecord {
     }
 
     fn failure(&self) -> Option<&str> {
-        self.trouble.as_deref()
+        self.failure.as_deref()
     }
 }
 
@@ -134,7 +134,7 @@ impl GateHarness {
     ) -> Self {
         let active_policy = ActivePolicy { policy, profile, ..ActivePolicy::default() };
         let policy_handle = PolicyHandle::new(active_policy);
-        let hands = GateEffects {
+        let effects = GateEffects {
             notes: Box::new(memory.clone()),
             approval_channel: Box::new(memory.clone()),
             holds: HoldRegister::default(),
@@ -150,8 +150,8 @@ impl GateHarness {
             lists,
             answer_timeout_ms: 0,
         };
-        let warden = PolicyGate::new(settings, hands, policy_handle.clone());
-        Self { warden, policy_handle, memory }
+        let gate = PolicyGate::new(settings, effects, policy_handle.clone());
+        Self { gate, policy_handle, memory }
     }
 
     pub(crate) fn judge(&mut self, from: Side, topic: Option<Topic>, bytes: &[u8]) -> Verdict {
@@ -167,7 +167,7 @@ impl GateHarness {
     ) -> Verdict {
         let frame = Frame::read(bytes);
         let (at, lane) = (Timestamp::default(), Lane::ONLY);
-        self.warden.judge(&GateInput {
+        self.gate.judge(&GateInput {
             n: 1,
             at,
             lane,

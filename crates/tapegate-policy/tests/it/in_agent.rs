@@ -82,7 +82,7 @@ fn an_answer_counts_only_while_the_policy_permits_it() {
     gate.client(CALL);
     gate.people();
     let answer = |gate: &mut GateHarness| {
-        gate.warden.user_answered(Timestamp::default(), HoldId(1), Some(UserChoice::Approve));
+        gate.gate.user_answered(Timestamp::default(), HoldId(1), Some(UserChoice::Approve));
         gate.people()
     };
     assert_eq!(answer(&mut gate), ["user of cc answered 1 Some(Approve)"]);

@@ -15,7 +15,7 @@ sources:
 governance: {defaults: {action: forward}, rules: [{match: denied, action: deny}]}
 ";
 
-fn rig() -> GateHarness {
+fn harness() -> GateHarness {
     GateHarness::new(Some(policy(POLICY)), Profile::Production)
 }
 
@@ -56,10 +56,10 @@ fn every_kind_of_list_is_filtered_and_what_rules_deny_stays_listed() {
             r#"{"resourceTemplates":[]}"#,
         ),
     ] {
-        let mut rig = rig();
-        let verdict = rig.judge(Side::Server, Some(topic), reply("1", before).as_bytes());
+        let mut harness = harness();
+        let verdict = harness.judge(Side::Server, Some(topic), reply("1", before).as_bytes());
         assert_eq!(shown(&verdict), format!("rewrite {}", reply("1", after)));
-        let noted = rig.noted();
+        let noted = harness.noted();
         assert!(noted.len() == 1 && noted[0].starts_with("filter filter"), "{noted:?}");
     }
 }
@@ -69,7 +69,7 @@ fn a_list_leaks_by_no_spelling_of_its_id_and_under_no_other_request() {
     for id in ["1", "1.0", "1e0", "\"1\"", "\"\\u0031\"", "null", "[1]"] {
         for topic in [None, Some(Topic::Other), Some(Topic::Call), Some(Topic::Hello)] {
             let text = reply(id, TOOLS);
-            let verdict = rig().judge(Side::Server, topic, text.as_bytes());
+            let verdict = harness().judge(Side::Server, topic, text.as_bytes());
             assert!(!shown(&verdict).contains("secret"), "{text}");
             assert!(!matches!(verdict, Verdict::Forward), "{text}");
         }
@@ -79,44 +79,44 @@ fn a_list_leaks_by_no_spelling_of_its_id_and_under_no_other_request() {
 #[test]
 fn a_list_beside_an_error_is_a_list() {
     let text = format!(r#"{{"jsonrpc":"2.0","id":1,"error":null,"result":{TOOLS}}}"#);
-    assert!(!shown(&rig().server(&text)).contains("secret"));
+    assert!(!shown(&harness().server(&text)).contains("secret"));
     let twice = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{SHOWN},"result":{TOOLS}}}"#);
-    assert_eq!(shown(&rig().server(&twice)), "refuse -32600");
+    assert_eq!(shown(&harness().server(&twice)), "refuse -32600");
     let twin = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{SHOWN},"Result":{TOOLS}}}"#);
-    assert_eq!(shown(&rig().server(&twin)), "refuse -32600");
+    assert_eq!(shown(&harness().server(&twin)), "refuse -32600");
 }
 
 #[test]
 fn a_list_in_which_nothing_is_hidden_is_sent_on_as_it_is() {
-    let mut rig = rig();
-    assert_eq!(shown(&rig.server(&reply("1", SHOWN))), "forward");
-    assert_eq!(rig.noted(), [""; 0]);
+    let mut harness = harness();
+    assert_eq!(shown(&harness.server(&reply("1", SHOWN))), "forward");
+    assert_eq!(harness.noted(), [""; 0]);
 }
 
 #[test]
 fn of_an_unknown_server_nothing_is_seen() {
     let other = POLICY.replace("id: fs", "id: other");
-    let mut rig = GateHarness::new(Some(policy(&other)), Profile::Production);
+    let mut harness = GateHarness::new(Some(policy(&other)), Profile::Production);
     let empty = format!("rewrite {}", reply("1", r#"{"tools":[]}"#));
-    assert_eq!(shown(&rig.server(&reply("1", TOOLS))), empty);
+    assert_eq!(shown(&harness.server(&reply("1", TOOLS))), empty);
     let off = POLICY.replace("kind: mcp", "kind: mcp\n    enabled: false");
-    let mut rig = GateHarness::new(Some(policy(&off)), Profile::Production);
-    assert_eq!(shown(&rig.server(&reply("1", TOOLS))), empty);
+    let mut harness = GateHarness::new(Some(policy(&off)), Profile::Production);
+    assert_eq!(shown(&harness.server(&reply("1", TOOLS))), empty);
 }
 
 #[test]
 fn development_only_says_what_would_be_hidden() {
-    let mut rig = GateHarness::new(Some(policy(POLICY)), Profile::Development);
-    assert_eq!(shown(&rig.server(&reply("1", TOOLS))), "forward");
-    assert_eq!(rig.noted(), ["filter WOULD_FILTER "]);
+    let mut harness = GateHarness::new(Some(policy(POLICY)), Profile::Development);
+    assert_eq!(shown(&harness.server(&reply("1", TOOLS))), "forward");
+    assert_eq!(harness.noted(), ["filter WOULD_FILTER "]);
 }
 
 #[test]
 fn a_change_of_the_list_is_told_without_a_question() {
     for what in ["tools", "prompts", "resources"] {
         let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/{what}/list_changed"}}"#);
-        let mut rig = rig();
-        assert_eq!(shown(&rig.server(&text)), "forward");
-        assert_eq!(rig.noted(), [""; 0]);
+        let mut harness = harness();
+        assert_eq!(shown(&harness.server(&text)), "forward");
+        assert_eq!(harness.noted(), [""; 0]);
     }
 }

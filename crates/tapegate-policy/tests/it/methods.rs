@@ -36,11 +36,11 @@ const UNKNOWN: [(Side, &str); 11] = [
 fn methods_that_nobody_knows_follow_the_default_and_are_logged() {
     for (from, method) in UNKNOWN {
         for text in [request(method, "{}"), notification(method)] {
-            let mut rig = under("deny");
-            let refusal = refused(rig.judge(from, None, text.as_bytes()));
+            let mut harness = under("deny");
+            let refusal = refused(harness.judge(from, None, text.as_bytes()));
             assert_eq!(refusal.code, -32014, "{text}");
             assert!(refusal.data.contains("governance_rule_denied"), "{}", refusal.data);
-            assert_eq!(rig.noted(), [format!("decision deny {method}")], "{text}");
+            assert_eq!(harness.noted(), [format!("decision deny {method}")], "{text}");
 
             let mut open = under("forward");
             assert_eq!(shown(&open.judge(from, None, text.as_bytes())), "forward", "{text}");
@@ -52,10 +52,10 @@ fn methods_that_nobody_knows_follow_the_default_and_are_logged() {
 #[test]
 fn an_unknown_request_can_wait_for_a_person_and_a_notification_cannot() {
     for (from, method) in UNKNOWN {
-        let mut rig = under("approve");
-        let held = rig.judge(from, None, request(method, "{}").as_bytes());
+        let mut harness = under("approve");
+        let held = harness.judge(from, None, request(method, "{}").as_bytes());
         assert!(matches!(held, Verdict::Hold(_)), "{method}: {held:?}");
-        let told = rig.judge(from, None, notification(method).as_bytes());
+        let told = harness.judge(from, None, notification(method).as_bytes());
         assert_eq!(shown(&told), "refuse -32600", "{method}");
     }
 }
@@ -63,11 +63,11 @@ fn an_unknown_request_can_wait_for_a_person_and_a_notification_cannot() {
 #[test]
 fn development_says_what_would_become_of_unknown_methods() {
     let deny = "schema: 1\ngovernance: {defaults: {action: deny}}\n";
-    let mut rig = GateHarness::new(Some(policy(deny)), Profile::Development);
-    assert_eq!(shown(&rig.client(&request("admin/run", "{}"))), "forward");
-    assert_eq!(shown(&rig.server(&notification("vendor/event"))), "forward");
+    let mut harness = GateHarness::new(Some(policy(deny)), Profile::Development);
+    assert_eq!(shown(&harness.client(&request("admin/run", "{}"))), "forward");
+    assert_eq!(shown(&harness.server(&notification("vendor/event"))), "forward");
     assert_eq!(
-        rig.noted(),
+        harness.noted(),
         ["decision WOULD_BLOCK admin/run", "decision WOULD_BLOCK vendor/event"]
     );
 }
@@ -76,18 +76,19 @@ fn development_says_what_would_become_of_unknown_methods() {
 fn the_protocols_own_methods_pass_under_default_deny() {
     for method in PROTOCOL {
         let name = method.name.replace('*', "status");
-        for (from, duty) in [(Side::Client, method.from_client), (Side::Server, method.from_server)]
+        for (from, treatment) in
+            [(Side::Client, method.from_client), (Side::Server, method.from_server)]
         {
-            let mut rig = under("deny");
-            let verdict = shown(&rig.judge(from, None, request(&name, "{}").as_bytes()));
-            let (passes, logged) = match duty {
+            let mut harness = under("deny");
+            let verdict = shown(&harness.judge(from, None, request(&name, "{}").as_bytes()));
+            let (passes, logged) = match treatment {
                 MethodTreatment::Conversation | MethodTreatment::Housekeeping => {
                     ("forward", vec![])
                 }
                 MethodTreatment::Logged => ("forward", vec![format!("decision forward {name}")]),
                 _ => ("refuse -32014", vec![format!("decision deny {name}")]),
             };
-            assert_eq!((verdict.as_str(), rig.noted()), (passes, logged), "{from:?} {name}");
+            assert_eq!((verdict.as_str(), harness.noted()), (passes, logged), "{from:?} {name}");
         }
     }
 }
@@ -98,9 +99,13 @@ fn a_server_that_is_off_or_not_known_takes_no_unknown_method() {
         let text = format!(
             "schema: 1\nsources: [{source}]\ngovernance: {{defaults: {{action: forward}}}}\n"
         );
-        let mut rig = GateHarness::new(Some(policy(&text)), Profile::Production);
-        assert_eq!(shown(&rig.client(&request("admin/run", "{}"))), "refuse -32015", "{source}");
-        assert_eq!(shown(&rig.client(&request("tools/list", "{}"))), "forward", "{source}");
+        let mut harness = GateHarness::new(Some(policy(&text)), Profile::Production);
+        assert_eq!(
+            shown(&harness.client(&request("admin/run", "{}"))),
+            "refuse -32015",
+            "{source}"
+        );
+        assert_eq!(shown(&harness.client(&request("tools/list", "{}"))), "forward", "{source}");
     }
 }
 
@@ -115,15 +120,15 @@ governance:
     - {id: admin, method: 'ADMIN/*', action: deny}
     - {id: model, method: 'sampling/*', action: deny}
 ";
-    let mut rig = GateHarness::new(Some(policy(text)), Profile::Production);
+    let mut harness = GateHarness::new(Some(policy(text)), Profile::Production);
     for method in
         ["logging/setLevel", "LOGGING/SETLEVEL", " logging/setlevel\\t", "admin/run", "Admin/RUN"]
     {
-        assert_eq!(shown(&rig.client(&request(method, "{}"))), "refuse -32014", "{method}");
+        assert_eq!(shown(&harness.client(&request(method, "{}"))), "refuse -32014", "{method}");
     }
     let spelled = request("Sampling/CreateMessage", "{}");
-    assert_eq!(shown(&rig.server(&spelled)), "refuse -32014");
-    assert_eq!(shown(&rig.client(&request("logging", "{}"))), "forward");
+    assert_eq!(shown(&harness.server(&spelled)), "refuse -32014");
+    assert_eq!(shown(&harness.client(&request("logging", "{}"))), "forward");
 }
 
 #[test]
@@ -134,10 +139,10 @@ governance:
   defaults: {action: deny}
   rules: [{id: vendor, method: 'vendor/*', action: forward}]
 ";
-    let mut rig = GateHarness::new(Some(policy(text)), Profile::Production);
-    assert_eq!(shown(&rig.client(&request("vendor/run", "{}"))), "forward");
-    assert_eq!(shown(&rig.server(&notification("vendor/event"))), "forward");
-    assert_eq!(shown(&rig.client(&request("admin/run", "{}"))), "refuse -32014");
+    let mut harness = GateHarness::new(Some(policy(text)), Profile::Production);
+    assert_eq!(shown(&harness.client(&request("vendor/run", "{}"))), "forward");
+    assert_eq!(shown(&harness.server(&notification("vendor/event"))), "forward");
+    assert_eq!(shown(&harness.client(&request("admin/run", "{}"))), "refuse -32014");
 }
 
 #[test]
@@ -160,8 +165,8 @@ fn no_glob_ends_a_conversation_but_a_rule_that_gives_the_whole_name_decides() {
 }
 
 /// The word for a method's treatment in the documentation.
-fn word(duty: MethodTreatment) -> &'static str {
-    match duty {
+fn word(treatment: MethodTreatment) -> &'static str {
+    match treatment {
         MethodTreatment::Gated(_) => "decided",
         MethodTreatment::Conversation => "always passes",
         MethodTreatment::Housekeeping => "passes",
@@ -197,9 +202,9 @@ governance:
   rules: [{id: etc, method: 'vendor/*', match: 'file:///etc/*', action: deny}]
 ";
     for uri in ["file:///etc/a", "file:///data/../etc/a", "file:///%65tc/a"] {
-        let mut rig = GateHarness::new(Some(policy(text)), Profile::Production);
+        let mut harness = GateHarness::new(Some(policy(text)), Profile::Production);
         let message = request("vendor/read", &format!(r#"{{"uri":"{uri}"}}"#));
-        assert_eq!(shown(&rig.client(&message)), "refuse -32014", "{uri}");
+        assert_eq!(shown(&harness.client(&message)), "refuse -32014", "{uri}");
     }
 }
 
@@ -210,9 +215,9 @@ fn a_method_that_nobody_knows_does_not_touch_our_own_files() {
         r#"{"arguments":{},"file":{"name":"tapegate.yaml"}}"#,
         r#"["tapegate.lock"]"#,
     ] {
-        let mut rig = under("forward");
+        let mut harness = under("forward");
         let text = request("fs/write", params);
-        let refusal = refused(rig.judge(Side::Client, None, text.as_bytes()));
+        let refusal = refused(harness.judge(Side::Client, None, text.as_bytes()));
         assert!(refusal.data.contains("tapegate:own-files"), "{}", refusal.data);
     }
     for (method, params) in [
@@ -225,23 +230,23 @@ fn a_method_that_nobody_knows_does_not_touch_our_own_files() {
             r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"path","value":".tapegate/"}}"#,
         ),
     ] {
-        let mut rig = under("forward");
+        let mut harness = under("forward");
         let plain = params.replace("tapegate", "plain");
-        assert_eq!(shown(&rig.client(&request(method, &plain))), "forward", "{plain}");
-        let refusal = refused(rig.client(&request(method, params)));
+        assert_eq!(shown(&harness.client(&request(method, &plain))), "forward", "{plain}");
+        let refusal = refused(harness.client(&request(method, params)));
         assert!(refusal.data.contains("tapegate:own-files"), "{}", refusal.data);
     }
-    let mut rig = under("forward");
+    let mut harness = under("forward");
     let text = request("fs/write", r#"{"path":"README.md","content":"see tapegate.yaml"}"#);
-    assert_eq!(shown(&rig.judge(Side::Client, None, text.as_bytes())), "forward");
+    assert_eq!(shown(&harness.judge(Side::Client, None, text.as_bytes())), "forward");
 }
 
 #[test]
 fn a_mention_of_our_own_files_that_passes_is_logged_once() {
     let warnings = |method: &str, params: &str| {
-        let mut rig = under("forward");
-        let verdict = shown(&rig.client(&request(method, params)));
-        let noted = rig.noted();
+        let mut harness = under("forward");
+        let verdict = shown(&harness.client(&request(method, params)));
+        let noted = harness.noted();
         (verdict, noted.iter().filter(|note| note.starts_with("framing warn")).count())
     };
     let both = r#"{"name":"w","arguments":{"path":"a","content":"tapegate.yaml, .tapegate/"}}"#;
@@ -263,12 +268,12 @@ fn a_root_inside_of_our_own_folders_is_not_passed_on() {
         request("tools/call", &params)
     };
     for message in [&answer as &dyn Fn(&str) -> String, &brought] {
-        let mut rig = under("forward");
+        let mut harness = under("forward");
         for uri in ["/home/u", "/home/u/.local/state", "/srv/data"] {
-            assert_eq!(shown(&rig.client(&message(uri))), "forward", "{uri}");
+            assert_eq!(shown(&harness.client(&message(uri))), "forward", "{uri}");
         }
         for uri in ["/home/u/.local/state/tapegate", "/srv/.tapegate/private"] {
-            let refusal = refused(rig.client(&message(uri)));
+            let refusal = refused(harness.client(&message(uri)));
             assert!(refusal.data.contains("tapegate:own-files"), "{}", refusal.data);
         }
     }

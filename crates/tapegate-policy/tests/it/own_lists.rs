@@ -18,7 +18,7 @@ const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_cha
 /// A session through a relay with a policy.
 struct RelaySession {
     relay: Relay,
-    rig: GateHarness,
+    harness: GateHarness,
     lane: Lane,
     mono_ns: u64,
 }
@@ -31,8 +31,8 @@ impl RelaySession {
             "schema: 1\ngovernance: {{defaults: {{action: forward}}, rules: [{{match: secret, action: deny}}]}}\npins: {{on_drift: {on_drift}}}\n"
         );
         let policy = policy_with(&text, &[("tapegate.lock", &lock.write())]);
-        let rig = GateHarness::listing(carrier, policy, profile);
-        Self { relay: Relay::default(), rig, lane: Lane::ONLY, mono_ns: 0 }
+        let harness = GateHarness::listing(carrier, policy, profile);
+        Self { relay: Relay::default(), harness, lane: Lane::ONLY, mono_ns: 0 }
     }
 
     fn deny() -> Self {
@@ -43,7 +43,7 @@ impl RelaySession {
         let at = Timestamp { wall_us: 0, mono_ns: self.mono_ns };
         let mut sent = Vec::new();
         let name = |side: Side| format!("{side:?}").to_lowercase();
-        self.relay.handle(at, event, &mut self.rig.warden, &mut |action| match action {
+        self.relay.handle(at, event, &mut self.harness.gate, &mut |action| match action {
             RelayAction::Forward { to, message, .. } => {
                 sent.push(format!("{}: {}", name(to), String::from_utf8_lossy(message.bytes())));
             }
@@ -113,7 +113,7 @@ fn a_client_that_calls_before_it_lists_is_held_to_the_pins() {
         sent[0].starts_with("our client: ") && sent[0].contains("has changed since"),
         "{sent:?}"
     );
-    assert_eq!(talk.rig.noted(), ["drift deny read", "decision deny read"]);
+    assert_eq!(talk.harness.noted(), ["drift deny read", "decision deny read"]);
     assert_eq!(talk.client(&call("list")), forwarded(&call("list")));
 }
 
@@ -179,7 +179,7 @@ fn a_list_that_fails_denies_in_production_and_is_logged_in_development() {
     let id = talk.calls(&call("read"), "tools/list");
     let sent = fails(&mut talk, &id);
     assert!(sent[0].contains("could not be compared with its pin"), "{sent:?}");
-    let note = talk.rig.memory.notes.lock().unwrap().remove(0);
+    let note = talk.harness.memory.notes.lock().unwrap().remove(0);
     assert_eq!(
         note.event.policy_reason.as_deref(),
         Some("not compared with its pin: `tools/list`: the server answered: no lists")
@@ -190,7 +190,7 @@ fn a_list_that_fails_denies_in_production_and_is_logged_in_development() {
     let mut talk = RelaySession::new("deny", Profile::Development, TransportKind::Lines);
     let id = talk.calls(&call("read"), "tools/list");
     assert_eq!(fails(&mut talk, &id), forwarded(&call("read")));
-    assert_eq!(talk.rig.noted(), ["decision WOULD_BLOCK read"]);
+    assert_eq!(talk.harness.noted(), ["decision WOULD_BLOCK read"]);
     // Where drift is only logged, so is a failed comparison.
     let mut talk = RelaySession::new("warn", Profile::Production, TransportKind::Lines);
     let id = talk.calls(&call("read"), "tools/list");

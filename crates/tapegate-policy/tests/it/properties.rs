@@ -35,11 +35,11 @@ pub(crate) fn may_run(call: &FoundCall) -> bool {
 
 /// Asserts that a message that is sent on is not a denied call to any reader.
 fn holds(
-    rig: &mut GateHarness,
+    harness: &mut GateHarness,
     carrier: TransportKind,
     text: &[u8],
 ) -> Result<bool, TestCaseError> {
-    let verdict = rig.judge(Side::Client, None, text);
+    let verdict = harness.judge(Side::Client, None, text);
     let sent = matches!(verdict, Verdict::Forward);
     if sent {
         let calls = match carrier {
@@ -240,7 +240,7 @@ pub(crate) fn twists() -> impl Strategy<Value = Vec<TextMutation>> {
 
 static SHARED: LazyLock<Arc<Policy>> = LazyLock::new(|| Arc::new(policy(POLICY)));
 
-fn rig(carrier: TransportKind) -> GateHarness {
+fn harness(carrier: TransportKind) -> GateHarness {
     let policy = Some(Arc::clone(&SHARED));
     GateHarness::sharing(GateRecord::default(), carrier, policy, Profile::Production)
 }
@@ -251,13 +251,13 @@ proptest! {
         texts in proptest::collection::vec((call(), twists()), 8)
     ) {
         for carrier in [TransportKind::Lines, TransportKind::Http] {
-            let mut rig = rig(carrier);
+            let mut harness = harness(carrier);
             for (text, twists) in &texts {
-                holds(&mut rig, carrier, twisted(text, twists).as_bytes())?;
+                holds(&mut harness, carrier, twisted(text, twists).as_bytes())?;
             }
             let batch: Vec<String> =
                 texts.iter().take(3).map(|(text, twists)| twisted(text, twists)).collect();
-            holds(&mut rig, carrier, format!("[{}]", batch.join(",")).as_bytes())?;
+            holds(&mut harness, carrier, format!("[{}]", batch.join(",")).as_bytes())?;
         }
     }
 
@@ -273,7 +273,7 @@ proptest! {
     ) {
         let text = parts.concat();
         for carrier in [TransportKind::Lines, TransportKind::Http] {
-            holds(&mut rig(carrier), carrier, &text)?;
+            holds(&mut harness(carrier), carrier, &text)?;
         }
     }
 
@@ -292,7 +292,7 @@ proptest! {
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"{key}":[ {} ],"nextCursor":"n"}}}}"#,
             items.join(" , ")
         );
-        let verdict = rig(TransportKind::Lines).judge(Side::Server, topic, text.as_bytes());
+        let verdict = harness(TransportKind::Lines).judge(Side::Server, topic, text.as_bytes());
         let sent = match verdict {
             Verdict::Forward => text.clone().into_bytes(),
             Verdict::Rewrite(sent) => sent,
@@ -311,21 +311,21 @@ proptest! {
     #[test]
     fn ordinary_calls_pass(tool in "[a-zA-Z0-9_./-]{1,40}", argument in "\\PC{0,40}") {
         let open = "schema: 1\ngovernance: {defaults: {action: forward}}\n";
-        let mut rig = GateHarness::new(Some(policy(open)), Profile::Production);
+        let mut harness = GateHarness::new(Some(policy(open)), Profile::Production);
         let mut text = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{{"a":"#
         ).into_bytes();
         json::write_str(&mut text, &argument);
         text.extend_from_slice(b"}}}");
         prop_assert!(Frame::read(&text).envelope().is_some());
-        let verdict = rig.judge(Side::Client, None, &text);
+        let verdict = harness.judge(Side::Client, None, &text);
         prop_assert!(matches!(verdict, Verdict::Forward), "{verdict:?} {}", String::from_utf8_lossy(&text));
     }
 }
 
 #[test]
 fn well_written_calls_of_what_may_run_are_among_those_that_are_tried() {
-    let mut rig = rig(TransportKind::Lines);
+    let mut harness = harness(TransportKind::Lines);
     for (text, passes) in [
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls","arguments":{"path":"/etc/a"}}}"#,
@@ -345,7 +345,7 @@ fn well_written_calls_of_what_may_run_are_among_those_that_are_tried() {
         ),
     ] {
         assert_eq!(
-            holds(&mut rig, TransportKind::Lines, text.as_bytes()).unwrap(),
+            holds(&mut harness, TransportKind::Lines, text.as_bytes()).unwrap(),
             passes,
             "{text}"
         );

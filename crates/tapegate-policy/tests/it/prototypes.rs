@@ -7,7 +7,7 @@ use tapegate_policy::inspect::MessageFault;
 use tapegate_policy::judge::{PolicyJudge, SessionState};
 use tapegate_policy::model::Profile;
 
-use crate::bypasses::{rig, stopped};
+use crate::bypasses::{harness, stopped};
 use crate::gate_harness::{GateHarness, policy, refused, shown};
 
 const POLICY: &str = "
@@ -44,21 +44,21 @@ fn a_member_that_is_merged_is_refused_and_named_whoever_sends_it() {
         stopped(text.as_bytes(), -32600);
     }
     for text in SERVER {
-        let refusal = refused(rig().judge(Side::Server, None, text.as_bytes()));
+        let refusal = refused(harness().judge(Side::Server, None, text.as_bytes()));
         assert_eq!(refusal.code, -32600, "{text}");
         let shapeless = !text.contains("result") && !text.contains("error");
         assert!(refusal.message.contains("`__proto__`") || shapeless, "{text}: {refusal:?}");
     }
-    let refusal = refused(rig().client(CLIENT[0]));
+    let refusal = refused(harness().client(CLIENT[0]));
     assert!(refusal.message.contains("a member `__proto__`"), "{refusal:?}");
 }
 
 #[test]
 fn without_a_policy_it_passes_with_a_warning() {
     for (from, text) in [(Side::Client, CLIENT[0]), (Side::Server, SERVER[0])] {
-        let mut rig = GateHarness::new(None, Profile::Production);
-        assert!(matches!(rig.judge(from, None, text.as_bytes()), Verdict::Forward), "{text}");
-        let noted = rig.noted();
+        let mut harness = GateHarness::new(None, Profile::Production);
+        assert!(matches!(harness.judge(from, None, text.as_bytes()), Verdict::Forward), "{text}");
+        let noted = harness.noted();
         assert!(noted.iter().any(|note| note.starts_with("framing warn")), "{noted:?}");
     }
 }
@@ -73,19 +73,19 @@ fn a_text_about_it_passes() {
         let text = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"write","arguments":{arguments}}}}}"#
         );
-        assert_eq!(shown(&rig().client(&text)), "forward", "{arguments}");
+        assert_eq!(shown(&harness().client(&text)), "forward", "{arguments}");
     }
 }
 
 #[test]
 fn in_json_that_is_a_text_it_counts_as_merged() {
     let decided = |tool: &str, options: &str| {
-        let mut rig = GateHarness::new(Some(policy(POLICY)), Profile::Production);
+        let mut harness = GateHarness::new(Some(policy(POLICY)), Profile::Production);
         let options = quoted(options);
         let text = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{{"options":{options}}}}}}}"#
         );
-        shown(&rig.client(&text))
+        shown(&harness.client(&text))
     };
     for options in [
         r#"{"path":"/etc/a"}"#,

@@ -87,7 +87,7 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..40)
     ) {
         let policy = Some(Arc::clone(&SHARED));
-        let mut rig = GateHarness::sharing(GateRecord::default(), TransportKind::Lines, policy, Profile::Production);
+        let mut harness = GateHarness::sharing(GateRecord::default(), TransportKind::Lines, policy, Profile::Production);
         let mut relay = Relay::default();
         let (mut now, mut approved) = (Timestamp::default(), BTreeSet::new());
         for step in &steps {
@@ -108,13 +108,13 @@ proptest! {
                     let hold_id = HoldId(*hold);
                     approved.insert(hold_id);
                     let approval = Approval { hold_id, by: "bob".to_owned() };
-                    RelayEvent::Settled { hold_id, outcome: HoldOutcome::Approved(approval) }
+                    RelayEvent::HoldSettled { hold_id, outcome: HoldOutcome::Approved(approval) }
                 }
                 SessionStep::Reject(hold) => {
                     let (message, data, reason) = (String::new(), "{}".to_owned(), String::new());
                     let refusal = Refusal { code: -32007, message, data, reason };
                     let outcome = HoldOutcome::Refused(refusal);
-                    RelayEvent::Settled { hold_id: HoldId(*hold), outcome }
+                    RelayEvent::HoldSettled { hold_id: HoldId(*hold), outcome }
                 }
                 SessionStep::Tick(seconds) => {
                     now.mono_ns += seconds * 1_000_000_000;
@@ -122,7 +122,7 @@ proptest! {
                 }
             };
             let mut sent = Vec::new();
-            relay.handle(now, event, &mut rig.warden, &mut |action| {
+            relay.handle(now, event, &mut harness.gate, &mut |action| {
                 if let RelayAction::Forward { to, message, .. } = action {
                     sent.push((to, message.hold_id(), message.bytes().to_vec()));
                 }

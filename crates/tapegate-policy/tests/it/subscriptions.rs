@@ -2,7 +2,7 @@
 
 use tapegate_policy::model::Profile;
 
-use crate::bypasses::{rig, stopped};
+use crate::bypasses::{harness, stopped};
 use crate::gate_harness::{GateHarness, policy, request, shown};
 
 #[test]
@@ -66,6 +66,6 @@ fn a_uri_that_can_be_read_in_many_ways_comes_with_no_large_arguments() {
         let text = "a".repeat(bytes);
         request("resources/read", &format!(r#"{{"uri":"{uri}","arguments":{{"x":"{text}"}}}}"#))
     };
-    assert_eq!(shown(&rig().client(&read(1))), "forward");
-    assert_eq!(shown(&rig().client(&read(10 << 20))), "refuse -32015");
+    assert_eq!(shown(&harness().client(&read(1))), "forward");
+    assert_eq!(shown(&harness().client(&read(10 << 20))), "refuse -32015");
 }

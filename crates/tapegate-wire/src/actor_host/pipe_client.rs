@@ -82,7 +82,7 @@ impl<'d> PipeClient<'d> {
         }
         if let Some(session) = &mut self.session {
             let (lane, side) = (Some(Lane::ONLY), Side::Server);
-            let event = RelayEvent::Gone { lane, side, reason, error_type: None };
+            let event = RelayEvent::SideGone { lane, side, reason, error_type: None };
             let out = &mut self.out;
             session.feed(at, event, &mut |outgoing| {
                 if outgoing.to == Side::Client {
@@ -159,7 +159,7 @@ impl ClientEnd for PipeClient<'_> {
             // The actor answers, so the relay is not asked to.
             ReceivedLine::Oversize(message) => {
                 let (bytes, reason, delivered) = (&message.head[..], TOO_LARGE, true);
-                RelayEvent::Marked { lane, from, bytes, reason, delivered }
+                RelayEvent::RecordOnly { lane, from, bytes, reason, delivered }
             }
         };
         session.feed(at, event, &mut |_| ());

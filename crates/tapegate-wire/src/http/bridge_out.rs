@@ -283,8 +283,12 @@ impl OutboundBridge {
         };
         for id in unanswered {
             let turn = self.client_writer.acquire().await;
-            let event =
-                RelayEvent::Failed { lane: self.lane, asker: Side::Client, id: &id, error: &error };
+            let event = RelayEvent::RequestFailed {
+                lane: self.lane,
+                asker: Side::Client,
+                id: &id,
+                error: &error,
+            };
             // If the tape has failed, the session is ending, which answers all requests.
             let Ok(outgoing) = self.shared_session.feed_and_commit(event) else { return };
             self.send_own_to_client(&turn, Some(call), split_by_side(outgoing).0);

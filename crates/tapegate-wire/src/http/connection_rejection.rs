@@ -27,15 +27,15 @@ const MESSAGE: &str = "too many open connections. Try again later\n";
 
 /// Tells clients that the connection limit is reached.
 #[derive(Debug)]
-pub(super) struct TurnAway(Arc<Semaphore>);
+pub(super) struct ConnectionRejector(Arc<Semaphore>);
 
-impl Default for TurnAway {
+impl Default for ConnectionRejector {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(ANSWERED_MAX)))
     }
 }
 
-impl TurnAway {
+impl ConnectionRejector {
     /// Answers any request on a connection in the background. Must run inside a `LocalSet`.
     pub(super) fn answer(&self, stream: TcpStream) {
         let Ok(room) = Arc::clone(&self.0).try_acquire_owned() else { return };

@@ -20,7 +20,7 @@ use tracing::debug;
 
 pub use super::connection_handle::ConnectionHandle;
 use super::connection_handle::{ConnectionShutdown, ConnectionSocket};
-use super::connection_rejection::TurnAway;
+use super::connection_rejection::ConnectionRejector;
 use super::exchange_trace::ExchangeTrace;
 pub use super::origin_check::AllowedNames;
 use super::origin_check::{OriginCheck, OriginRefusal};
@@ -87,7 +87,7 @@ pub struct HttpListener {
     /// One permit per connection.
     room: Arc<Semaphore>,
     /// Answers clients beyond the connection limit; without it, they wait.
-    turn_away: Option<TurnAway>,
+    turn_away: Option<ConnectionRejector>,
     head_patience: Duration,
 }
 
@@ -114,7 +114,7 @@ impl HttpListener {
         let origin_check = OriginCheck::new(bound, Some(host.to_owned()));
         let (ending, head_patience) = (watch::Sender::new(false), HEAD_PATIENCE);
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let turn_away = Some(TurnAway::default());
+        let turn_away = Some(ConnectionRejector::default());
         Ok(Self { socket, origin_check, ending, room, turn_away, head_patience })
     }
 

@@ -97,12 +97,12 @@ impl UnreadBody {
 pub const RETRY_AFTER_S: u64 = 5;
 
 /// A body together with its share of the budget.
-struct PaidBody {
+struct BudgetedBody {
     bytes: BytesMut,
     _part: OwnedSemaphorePermit,
 }
 
-impl AsRef<[u8]> for PaidBody {
+impl AsRef<[u8]> for BudgetedBody {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -284,7 +284,9 @@ impl GatheredBody<'_> {
         match (self.first, self.part) {
             (Some(first), _) => first,
             (None, None) => self.whole.freeze(),
-            (None, Some(part)) => Bytes::from_owner(PaidBody { bytes: self.whole, _part: part }),
+            (None, Some(part)) => {
+                Bytes::from_owner(BudgetedBody { bytes: self.whole, _part: part })
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ pub async fn serve(
         let reason = cause.client_message();
         // If the tape itself has failed, held calls end with the session instead.
         shared_session
-            .feed_and_commit(RelayEvent::Unheld {
+            .feed_and_commit(RelayEvent::HoldsEnded {
                 lane: None,
                 reason: &cause.held_message(),
                 cause: cause.unheld_cause(),

@@ -190,7 +190,8 @@ impl SharedSession {
         (bytes, delivered): (&[u8], bool),
         reason: &str,
     ) -> Result<(), SessionStoppedError> {
-        self.feed_and_commit(RelayEvent::Marked { lane, from, bytes, reason, delivered }).map(drop)
+        self.feed_and_commit(RelayEvent::RecordOnly { lane, from, bytes, reason, delivered })
+            .map(drop)
     }
 
     /// Forgets requests of `asker` whose answers are no longer wanted: those with these `ids`, or
@@ -201,7 +202,7 @@ impl SharedSession {
         ids: Option<&[Vec<u8>]>,
     ) -> Result<(), SessionStoppedError> {
         let reason = None;
-        self.feed_and_commit(RelayEvent::Dismissed { lane, asker, ids, reason }).map(drop)
+        self.feed_and_commit(RelayEvent::RequestsDropped { lane, asker, ids, reason }).map(drop)
     }
 
     /// Answers, in place of a server that is gone, what clients in this lane wait for.
@@ -212,7 +213,7 @@ impl SharedSession {
         error_type: Option<&'e str>,
     ) -> Result<Vec<PermittedMessage<'e>>, SessionStoppedError> {
         let (lane, side) = (Some(lane), Side::Server);
-        let gone = RelayEvent::Gone { lane, side, reason, error_type };
+        let gone = RelayEvent::SideGone { lane, side, reason, error_type };
         Ok(split_by_side(self.feed_and_commit(gone)?).0)
     }
 
@@ -293,7 +294,12 @@ impl SharedSession {
         let Some(id) = frame.envelope().and_then(|envelope| envelope.id) else {
             return Ok(Vec::new());
         };
-        self.feed_and_commit(RelayEvent::Failed { lane, asker: Side::Server, id, error: &DECLINED })
+        self.feed_and_commit(RelayEvent::RequestFailed {
+            lane,
+            asker: Side::Server,
+            id,
+            error: &DECLINED,
+        })
     }
 
     /// Feeds and records an event; returns the resulting messages, except those for exchanges that

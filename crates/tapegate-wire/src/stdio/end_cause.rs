@@ -3,7 +3,7 @@
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use tapegate_core::relay::UnheldCause;
+use tapegate_core::relay::HoldsEndedCause;
 use tapegate_core::tape::RecordError;
 
 use crate::signals::ASKED;
@@ -69,19 +69,19 @@ pub enum EndCause {
 
 impl EndCause {
     /// What the end means for calls that wait for a decision.
-    pub(crate) fn unheld_cause(&self) -> UnheldCause {
+    pub(crate) fn unheld_cause(&self) -> HoldsEndedCause {
         match self {
             // Only a hub that stops or is gone has a session end from within.
-            Self::Signal(ASKED) => UnheldCause::ServiceGone,
-            _ => UnheldCause::SessionEnded,
+            Self::Signal(ASKED) => HoldsEndedCause::ServiceGone,
+            _ => HoldsEndedCause::SessionEnded,
         }
     }
 
     /// The reason given for calls that wait for a decision.
     pub(crate) fn held_message(&self) -> String {
         match self.unheld_cause() {
-            UnheldCause::SessionEnded => self.client_message(),
-            UnheldCause::ServiceGone => {
+            HoldsEndedCause::SessionEnded => self.client_message(),
+            HoldsEndedCause::ServiceGone => {
                 "Tapegate: no approver is reachable, since the hub has stopped; the call was not run"
                     .to_owned()
             }

@@ -189,7 +189,7 @@ impl Pump {
                 frame = session.read(bytes);
                 RelayEvent::Received { lane, from, frame: &frame, terminated }
             }
-            Some(reason) => RelayEvent::TurnedAway { lane, from, bytes, reason },
+            Some(reason) => RelayEvent::RefuseUnjudged { lane, from, bytes, reason },
         };
         // An answer for the sender goes to the other pump: this one writes towards the receiver.
         session.feed(at, event, &mut |outgoing| match outgoing.to == from {

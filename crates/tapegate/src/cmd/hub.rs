@@ -30,7 +30,7 @@ use crate::program_name;
 use crate::runtime;
 use crate::settings::SearchContext;
 use policy::PolicySource;
-use session_pipe::{HubReport, NoticeBoard, SessionPipe};
+use session_pipe::{DeferredNotices, HubReport, SessionPipe};
 use tapegate_shim::file_watch::FileWatch;
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
@@ -60,7 +60,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     undecided.iter().filter(|_| session.is_none()).for_each(|message| log.log_always(message));
     let agent_session = agent_session(&args)?;
     let (address, tokens) = (listener.address()?, HubTokens::generate()?);
-    let notices = Rc::new(NoticeBoard::new(Rc::clone(&log)));
+    let notices = Rc::new(DeferredNotices::new(Rc::clone(&log)));
     let notice = Rc::clone(&notices);
     let loading = Rc::clone(&policy_source);
     let hub = start(HubOptions {

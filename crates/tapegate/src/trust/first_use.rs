@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tapegate_policy::tighten::MayLoosen;
+use tapegate_policy::tighten::LooseningError;
 use tapegate_store::accepted_policies::{Acceptance, AcceptedPolicy, PolicyPaths};
 
 use super::acceptance::paths;
@@ -88,7 +88,7 @@ fn replacement_fault(
         false if other.texts == *texts => None,
         false => {
             let compared = compare((&other.path, &other.texts), (path, texts));
-            compared.err().map(|MayLoosen(reason)| reason)
+            compared.err().map(|LooseningError(reason)| reason)
         }
     };
     others.iter().find_map(|other| {

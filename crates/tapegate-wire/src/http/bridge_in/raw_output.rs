@@ -194,7 +194,9 @@ impl ServerConnection {
         let (from, bytes) = (Side::Server, taped_bytes.bytes());
         let frame = self.session.read(bytes);
         let outgoing = self.session.feed_and_commit(match taped_bytes.is_over() {
-            true => RelayEvent::Marked { lane, from, bytes, reason: TOO_LARGE, delivered: true },
+            true => {
+                RelayEvent::RecordOnly { lane, from, bytes, reason: TOO_LARGE, delivered: true }
+            }
             false => RelayEvent::Received { lane, from, frame: &frame, terminated: true },
         })?;
         let sent = outgoing.into_iter().find(|one| one.to == Side::Client);

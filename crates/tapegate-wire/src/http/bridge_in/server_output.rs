@@ -360,7 +360,7 @@ impl ServerConnection {
         if let (MessageKind::Request, Some(id)) = (envelope.kind(), envelope.id) {
             let message = OwnMessage::error(id, -32601, reason);
             let (lane, to) = (self.lane, Side::Server);
-            let own = self.session.feed_and_commit(RelayEvent::Ours { lane, to, message });
+            let own = self.session.feed_and_commit(RelayEvent::SendOwn { lane, to, message });
             self.send_server_part(own.unwrap_or_default());
         }
     }

@@ -56,7 +56,7 @@ impl ServerConnection {
                 let (lane, to) = (exchange.lane, Side::Server);
                 let message = OwnMessage::cancelled(&theirs, CLOSED);
                 // The tape shows the id that the client used, the server gets the one it knows.
-                if self.session.feed_and_commit(RelayEvent::Ours { lane, to, message }).is_ok() {
+                if self.session.feed_and_commit(RelayEvent::SendOwn { lane, to, message }).is_ok() {
                     self.send_own(OwnMessage::cancelled(&ours, CLOSED).into());
                 }
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tapegate_core::frame::{FrameBody, FrameError};
 use tapegate_core::gate::HoldId;
-use tapegate_core::relay::{PermittedMessage, RelayEvent, UnheldCause};
+use tapegate_core::relay::{HoldsEndedCause, PermittedMessage, RelayEvent};
 use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -99,10 +99,10 @@ impl OutboundBridge {
             return Ok(());
         }
         let turn = self.client_writer.acquire().await;
-        let unheld = RelayEvent::Unheld {
+        let unheld = RelayEvent::HoldsEnded {
             lane: Some(self.lane),
             reason: CLIENT_LEFT_REASON,
-            cause: UnheldCause::SessionEnded,
+            cause: HoldsEndedCause::SessionEnded,
             keeps_lists: true,
         };
         let (to_client, _) = split_by_side(self.shared_session.feed_and_commit(unheld)?);

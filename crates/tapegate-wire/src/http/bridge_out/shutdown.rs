@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use tapegate_core::relay::{CODE_GONE, OwnMessage, UnheldCause};
+use tapegate_core::relay::{CODE_GONE, HoldsEndedCause, OwnMessage};
 
 use super::super::OutboundBytes;
 use super::problem::ExchangeProblem;
@@ -73,8 +73,8 @@ impl OutboundBridge {
         let recorded = || self.shared_session.recorded_session();
         let held_message = cause.held_message();
         let mut answers = match cause.unheld_cause() {
-            UnheldCause::ServiceGone => recorded().answer_held(self.lane, &held_message),
-            UnheldCause::SessionEnded => Vec::new(),
+            HoldsEndedCause::ServiceGone => recorded().answer_held(self.lane, &held_message),
+            HoldsEndedCause::SessionEnded => Vec::new(),
         };
         answers.extend(recorded().answer_for_server(self.lane, &reason, None));
         for message in answers {

@@ -96,7 +96,7 @@ impl ProxyExchange {
             return Ok(Vec::new());
         };
         let (asker, ids) = (Side::Client, message.as_ref().map(|message| &message.ids[..]));
-        let event = RelayEvent::Dismissed { lane, asker, ids, reason };
+        let event = RelayEvent::RequestsDropped { lane, asker, ids, reason };
         let outgoing = self.proxy.shared_session.feed_and_commit(event)?;
         Ok(outgoing.into_iter().map(|outgoing| outgoing.message.into_owned()).collect())
     }

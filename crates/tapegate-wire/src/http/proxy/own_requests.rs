@@ -90,7 +90,7 @@ impl OwnRequestSender {
         // If the tape has failed, the session ends anyway.
         self.proxy
             .shared_session
-            .feed_and_commit(RelayEvent::Failed { lane, asker, id, error: &error })
+            .feed_and_commit(RelayEvent::RequestFailed { lane, asker, id, error: &error })
             .ok();
     }
 

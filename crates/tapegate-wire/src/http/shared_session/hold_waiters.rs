@@ -58,7 +58,7 @@ impl Drop for HoldWaiter {
         let waiter = self.shared_session.waiters.borrow_mut().waiting.remove(&self.number);
         if let Some(HeldCall { hold_id, .. }) = waiter {
             // If the tape has failed, the session ends anyway.
-            self.shared_session.feed_and_commit(RelayEvent::Withdrawn { hold_id }).ok();
+            self.shared_session.feed_and_commit(RelayEvent::HoldWithdrawn { hold_id }).ok();
             self.shared_session.unheld.notify_waiters();
         }
     }
@@ -166,7 +166,7 @@ impl SharedSession {
             let due = self.recording.borrow().next_hold_deadline();
             let event = tokio::select! {
                 (hold_id, outcome) = next_hold_outcome(&mut hold_outcomes) => {
-                    RelayEvent::Settled { hold_id, outcome }
+                    RelayEvent::HoldSettled { hold_id, outcome }
                 }
                 () = sleep_until_due(due) => RelayEvent::Tick,
                 // A new call may have an earlier deadline, so the wait starts again.

@@ -57,7 +57,7 @@ pub(super) struct SessionPipe {
 }
 
 /// Prints notices, but not on a terminal that an agent has: there they wait until the end.
-pub(super) struct NoticeBoard {
+pub(super) struct DeferredNotices {
     log: Rc<Logger>,
     is_waiting: Cell<bool>,
     notices: RefCell<Vec<(NoticeLevel, String)>>,
@@ -153,7 +153,7 @@ impl SessionPipe {
     pub(super) async fn serve(
         mut self,
         ready: HubReport,
-        notices: &NoticeBoard,
+        notices: &DeferredNotices,
         hub: &Rc<Hub>,
         (listener, signals): (HttpListener, HubSignals),
         beside: impl Future<Output = ()>,
@@ -179,12 +179,12 @@ impl SessionPipe {
         if is_heard.is_err() {
             hub.stop();
         }
-        let besides = async { _ = tokio::join!(beside, listen) };
+        let background = async { _ = tokio::join!(beside, listen) };
         let shims_left = async {
             session_processes::drain(hub, &endpoint).await;
             is_empty.set(true);
         };
-        lifecycle::serve(Rc::clone(hub), listener, signals, besides, shims_left).await;
+        lifecycle::serve(Rc::clone(hub), listener, signals, background, shims_left).await;
         if !is_ended.get() {
             restore(&configs);
             for folder in folders {
@@ -244,7 +244,7 @@ fn restore(configs: &[(PathBuf, ConfigFormat)]) {
     }
 }
 
-impl NoticeBoard {
+impl DeferredNotices {
     pub(super) fn new(log: Rc<Logger>) -> Self {
         Self { log, is_waiting: Cell::new(false), notices: RefCell::default() }
     }
