@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tapegate_core::activity::{ActivityEvent, ActivityKind, EventLevel};
 use tapegate_core::decision::LoggedDecision;
-use tapegate_core::gate::{HoldEnd, HoldId};
+use tapegate_core::gate::{GateInput, HoldEnd, HoldId};
 use tapegate_core::json;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
@@ -24,6 +24,12 @@ const RAW_BYTES_MAX: usize = 4096;
 pub trait NoteSink: Send {
     /// Takes one note. It is durable at the latest when [`NoteSink::commit`] returns.
     fn note(&mut self, note: &Note<'_>);
+
+    /// Learns of each message before it is judged.
+    fn note_message(&mut self, _input: &GateInput<'_>) {}
+
+    /// Learns that the server has answered a request of the gate's own.
+    fn note_own_answer(&mut self) {}
 
     /// Why notes cannot be stored, if they cannot: production then refuses calls.
     fn failure(&self) -> Option<&str> {

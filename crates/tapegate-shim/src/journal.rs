@@ -26,6 +26,7 @@ use self::gate_notes::GateNotes;
 use crate::counters::SessionCounters;
 use crate::message_log::MessageLog;
 use crate::plan::ShimPlan;
+use crate::traffic_monitor::TrafficMonitor;
 
 /// The journal of a session. Clones share the same state.
 #[derive(Clone)]
@@ -63,10 +64,11 @@ impl ShimJournal {
         })))
     }
 
-    /// The handle through which the gate writes notes.
-    pub(crate) fn gate_notes(&self) -> GateNotes {
-        let trouble = self.inner().sink.failure();
-        GateNotes { journal: self.clone(), trouble }
+    /// The handle through which the gate writes notes. It tells `traffic` of each message, and
+    /// counts it if `counts`.
+    pub(crate) fn gate_notes(&self, traffic: TrafficMonitor, counts: bool) -> GateNotes {
+        let failure = self.inner().sink.failure();
+        GateNotes { journal: self.clone(), traffic, counts, failure }
     }
 
     /// Sets the redactor and the profile used from now on.

@@ -31,7 +31,6 @@ pub mod tapes;
 
 mod client_patience;
 mod counters;
-mod counting_gate;
 mod file_approvals;
 mod policy_updater;
 mod traffic_monitor;

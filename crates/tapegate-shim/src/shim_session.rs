@@ -20,7 +20,6 @@ use tapegate_wire::clock::Clock;
 use tapegate_wire::recorded_session::{HoldOutcomeReceiver, OnTapeError, RecordedSession};
 use tapegate_wire::stdio::{EndCause, SessionOutcome};
 
-use crate::counting_gate::CountingGate;
 use crate::journal::ShimJournal;
 use crate::plan::{ServerDescription, ShimPlan};
 use crate::tapes;
@@ -108,10 +107,7 @@ impl ShimSession<'_> {
             Profile::Production => OnTapeError::Stop,
             Profile::Development => OnTapeError::Continue,
         };
-        let policy_gate = self.build_gate();
-        let journal = self.counts.then(|| self.journal.clone());
-        let gate =
-            Box::new(CountingGate { gate: policy_gate, traffic: self.traffic.clone(), journal });
+        let gate = Box::new(self.build_gate());
         let upstream = tapegate_policy::redact::mask_upstream(&self.server.text);
         let about = json!({ "upstream": upstream, "pid": std::process::id() });
         let log = self.session_log();
@@ -207,7 +203,7 @@ impl ShimSession<'_> {
         };
         let clock = self.plan.clock;
         let effects = GateEffects {
-            notes: Box::new(self.journal.gate_notes()),
+            notes: Box::new(self.journal.gate_notes(self.traffic.clone(), self.counts)),
             approval_channel: self
                 .approval_channel
                 .take()

@@ -19,6 +19,7 @@ use crate::note::{Note, NoteKind};
 
 impl Gate for PolicyGate {
     fn judge(&mut self, case: &GateInput<'_>) -> Verdict {
+        self.effects.notes.note_message(case);
         self.refresh_policy();
         match self.take_answer(case) {
             None => self.judge_case(case),
@@ -49,6 +50,7 @@ impl Gate for PolicyGate {
         hold_id: HoldId,
         answer: &Frame<'_>,
     ) -> ListStep {
+        self.effects.notes.note_own_answer();
         self.refresh_policy();
         self.compare_own_list(at, hold_id, answer)
     }
