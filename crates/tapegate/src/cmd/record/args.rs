@@ -161,8 +161,10 @@ In a client's config (.mcp.json):
     \"args\": [\"record\", \"-o\", \"/tmp/tapes/\", \"--name\", \"files\", \"--\",
              \"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \"/tmp\"]}}}
 
-Exits with the server's exit code. Exit 3: the tape could not be written; 4: the server could not
-be started or reached; 64: wrong usage.";
+Exits with the server's exit code. If that is not 0, standard error says how the server ended. The
+code is 0 if the server still ran after the client had left, and had to be ended. Without a server
+that ended, 3: the tape could not be written; 4: the server could not be started or reached; 64:
+wrong usage. A signal ends it with 128 plus its number (Ctrl-C: 130).";
 
 const TAPE_EXAMPLES: &str = "\
 Examples:

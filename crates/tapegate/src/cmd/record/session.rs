@@ -93,7 +93,7 @@ fn finish_session(
     if let (false, Some(tape)) = (quiet, tape) {
         print_summary(&tape.0.borrow());
     }
-    if let EndCause::Server = outcome.cause {
+    if ended_unexpectedly(&outcome) {
         report_server_end(&outcome, quiet);
     }
     if let EndCause::Tape(error) = &outcome.cause {
@@ -107,6 +107,17 @@ fn finish_session(
         return Exit::Io;
     }
     session::exit_of(&outcome)
+}
+
+/// Whether the server ended by itself, and not as a server does whose client has left.
+fn ended_unexpectedly(outcome: &SessionOutcome) -> bool {
+    match (&outcome.cause, outcome.status) {
+        (EndCause::Server, _) => true,
+        (EndCause::Client, Some(status)) => {
+            !outcome.was_terminated && (!status.success() || outcome.unanswered > 0)
+        }
+        _ => false,
+    }
 }
 
 /// Reports that the server exited by itself, and how. The client only sees its input end, as it
