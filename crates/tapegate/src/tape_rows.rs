@@ -14,6 +14,7 @@ use tapegate_store::tape_writer;
 use crate::exit::{Exit, Failure};
 use crate::file_type;
 use crate::program_name;
+use crate::tape_loader;
 use crate::terminal_output;
 use crate::views::visible_text;
 
@@ -82,6 +83,7 @@ impl TimelineFeed<'_, '_> {
     ) -> anyhow::Result<()> {
         while let Some(next) = reader.next() {
             if let Ok(numbered) = &next {
+                tape_loader::check_version(self.name, numbered.line, &numbered.entry)?;
                 let until = match &numbered.entry {
                     TapeLine::Message(message) => message.ts.micros().map(|at| (at, message.seq)),
                     TapeLine::Footer(_) => Some((i64::MAX, None)),

@@ -125,7 +125,7 @@ fn rewrite(
         ReplacementFile::create(to, args.force || args.in_place).map_err(open_failure)?;
     let report =
         redact::redact_tape(source.reader, &mut tape, redactor).map_err(|error| match error {
-            TapeError::NotATape => {
+            TapeError::NotATape | TapeError::Version { .. } => {
                 Failure::new(Exit::Invalid, format!("cannot redact `{name}`: {error}")).into()
             }
             error => anyhow::Error::new(error).context(format!("cannot redact `{name}`")),

@@ -17,6 +17,7 @@ use tapegate_store::{OpenError, atomic_file, input, tape_writer};
 
 use super::{Args, ConvertDialectArg, ConvertFormat};
 use crate::exit::{Exit, Failure};
+use crate::tape_loader;
 use crate::terminal_output;
 use crate::verbosity;
 use crate::views::json::JsonWriter;
@@ -142,6 +143,7 @@ fn translate(
                 return Err(Failure::new(Exit::Invalid, message).into());
             }
         };
+        tape_loader::check_version(&name.to_string(), line.line, &line.entry)?;
         if std::mem::take(&mut first) && dialect(&line.entry) == Some(to) {
             let message = format!("`{name}` already has that dialect");
             return Err(Failure::new(Exit::Invalid, message).into());
