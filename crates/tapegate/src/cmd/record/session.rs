@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tapegate_store::tape_writer::TapeWriter;
+use tapegate_store::tape_writer::{AnomalyCounts, TapeWriter};
 use tapegate_wire::http::bridge_in::OnServerEnd;
 use tapegate_wire::recorded_session::RecordedSession;
 use tapegate_wire::signals::Signals;
@@ -157,13 +157,17 @@ fn print_summary(tape: &TapeWriter) {
     terminal_output::info(&format!(
         "recorded {total} {noun} ({client} client, {server} server) to {path}"
     ));
-    let (anomalies, place) = tape.anomalies();
-    if anomalies > 0 {
-        let frames =
-            if anomalies == 1 { "1 frame was" } else { &format!("{anomalies} frames were") };
-        terminal_output::warn(&format!(
-            "{frames} not a plain JSON-RPC message, or not delivered; see {}",
-            place.display()
-        ));
+    let AnomalyCounts { frames, batches, path } = tape.anomalies();
+    let mut parts = Vec::new();
+    if frames > 0 {
+        let are = if frames == 1 { "1 frame was" } else { &format!("{frames} frames were") };
+        parts.push(format!("{are} not a JSON-RPC message, or not delivered"));
+    }
+    if batches > 0 {
+        let are = if batches == 1 { "1 batch is" } else { &format!("{batches} batches are") };
+        parts.push(format!("{are} also kept as sent"));
+    }
+    if !parts.is_empty() {
+        terminal_output::warn(&format!("{}; see {}", parts.join("; "), path.display()));
     }
 }

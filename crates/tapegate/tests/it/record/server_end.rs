@@ -48,6 +48,15 @@ fn a_wait_for_answers_after_the_end_of_input_is_reported() {
 }
 
 #[test]
+fn batches_are_not_counted_among_the_frames_that_are_not_messages() {
+    let batch = format!("[{},{}]\n", request(1).trim(), request(2).trim());
+    let end = record(&["serve"]).run([&batch, "\n", "garbage\n"].concat().as_bytes());
+    end.complains(
+        "2 frames were not a JSON-RPC message, or not delivered; 1 batch is also kept as sent; see",
+    );
+}
+
+#[test]
 fn a_person_who_starts_a_recorder_by_hand_is_told_what_it_waits_for() {
     for (arguments, is_told) in [
         (&["record", "-o", "t.jsonl", "--", "cat"][..], true),
