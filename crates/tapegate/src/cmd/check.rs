@@ -269,10 +269,13 @@ fn head(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The result in a few words.
-fn verdict(errors: usize, warnings: usize) -> String {
+fn verdict(errors: usize, warnings: usize, strict: bool) -> String {
     match (errors, warnings) {
         (0, 0) => "ok".to_owned(),
         (0, warnings) => format!("ok with {}", plural(warnings, "warning")),
         (errors, _) => plural(errors, "error"),
     }
 }
+        (0, warnings) if strict => {
+            format!("not ok with --strict: {}", plural(warnings, "warning"))
+        }

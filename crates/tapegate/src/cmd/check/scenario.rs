@@ -33,7 +33,7 @@ pub(super) fn check(
     let ScenarioLoadResult { scenario, findings, sources } = &loaded;
     let report = CheckReport::yaml("scenario", &main, findings, sources);
     let summary = scenario.as_ref().map(|scenario| summarize(scenario, &report));
-    report.print(args.format, summary, out)?;
+    report.print(args, summary, out)?;
     Ok(report.is_bad(args.strict))
 }
 
