@@ -143,7 +143,13 @@ impl TapeWriter {
             OnExisting::Append if !compressed => {
                 open_or_number(path, OpenMode::Append(entry_writer.dialect))?
             }
-            OnExisting::Append | OnExisting::Refuse => open_or_number(path, OpenMode::New)?,
+            OnExisting::Append => {
+                open_or_number(path, OpenMode::New).map_err(|error| match error {
+                    OpenError::Exists { path } => OpenError::Compressed { path },
+                    other => other,
+                })?
+            }
+            OnExisting::Refuse => open_or_number(path, OpenMode::New)?,
         };
         let io = |source| OpenError::Io { path: path.clone(), source };
         let mut tape = TapeFile::new(&path, opened.file, compressed, flush_interval).map_err(io)?;

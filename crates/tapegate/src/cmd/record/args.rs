@@ -35,9 +35,9 @@ pub(crate) struct RecordArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = TAPE_EXAMPLES)]
 pub(crate) struct TapeArgs {
-    /// The tape to write; if it exists, the next free name is used (see --if-exists) [default: a new
-    /// file in --tape-dir]
-    #[arg(long, visible_alias = "out", value_name = "FILE")]
+    /// The tape to write; if it exists, the next free name is used (see --if-exists). In a folder, named with a
+    /// `/` at its end, each session gets its own tape [default: a new file in --tape-dir]
+    #[arg(long, visible_alias = "out", value_name = "FILE|DIR/")]
     pub(super) tape: Option<PathBuf>,
     /// The folder for tapes without a name
     #[arg(long, value_name = "DIR", default_value = "./tapes", conflicts_with = "tape", value_parser = file_only_parser(CLIENTS))]

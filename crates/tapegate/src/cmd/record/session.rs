@@ -1,5 +1,6 @@
 //! Runs a recording, from its start to its exit code.
 
+use std::io::{self, ErrorKind};
 use std::rc::Rc;
 
 use tapegate_store::tape_writer::{AnomalyCounts, TapeWriter};
@@ -97,7 +98,10 @@ fn finish_session(
         report_server_end(&outcome, quiet);
     }
     if let EndCause::Tape(error) = &outcome.cause {
-        let hint = "free some space, or pass --on-tape-error continue to continue without a tape";
+        let hint = match is_full(error.as_ref()) {
+            true => "free some space, or pass --on-tape-error continue to continue without a tape",
+            false => "pass --on-tape-error continue to continue without a tape",
+        };
         terminal_output::error(&format!("the session was stopped: {error}"), Some(hint));
         return Exit::Io;
     }
@@ -107,6 +111,15 @@ fn finish_session(
         return Exit::Io;
     }
     session::exit_of(&outcome)
+}
+
+/// Whether there was no room for what a tape should hold.
+fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|error| {
+        use ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+    })
 }
 
 /// Whether the server ended by itself, and not as a server does whose client has left.
