@@ -162,6 +162,10 @@ impl TimelineFeed<'_, '_> {
                     program_name::command(format!("log {name}"))
                 )
             }
+            () if file_type::seems_utf16(self.path) => {
+                "it is UTF-16 text, and tapes are UTF-8: convert it with `iconv -f UTF-16 -t UTF-8`"
+                    .to_owned()
+            }
             () if file_type::seems_a_scenario(self.path) => {
                 let line = program_name::command(format!("serve {name}"));
                 format!("this seems to be a scenario: run `{line}`")

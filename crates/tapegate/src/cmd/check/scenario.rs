@@ -6,8 +6,8 @@ use std::path::Path;
 use tapegate_scenario::load::{self, LoadOptions, ScenarioFileKind, ScenarioLoadResult};
 use tapegate_scenario::model::Scenario;
 
-use super::Args;
 use super::report::{CheckReport, FileSummary};
+use super::{Args, LIBRARY};
 use crate::local_files::{LocalFiles, limits};
 use crate::views::plural;
 
@@ -19,9 +19,10 @@ pub(super) fn check(
     disk: &LocalFiles,
     out: &mut dyn Write,
 ) -> anyhow::Result<bool> {
+    let library = args.library.as_deref().unwrap_or(Path::new(LIBRARY));
     let loading = LoadOptions {
         files: disk,
-        library: Some(args.library.to_string_lossy().into_owned()),
+        library: Some(library.to_string_lossy().into_owned()),
         limits: limits()?,
         form,
     };

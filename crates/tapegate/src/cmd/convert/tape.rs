@@ -323,8 +323,8 @@ fn print_summary(args: &Args, done: TranslationStats, out: &mut dyn Write) -> an
         writeln!(out)?;
     } else if !verbosity::is_quiet() {
         let (messages, frames) = (plural(messages, "message"), plural(anomalies, "frame"));
-        let verb = if anomalies == 1 { "is" } else { "are" };
-        writeln!(out, "{name}: {messages}, {frames} that {verb} not messages")?;
+        let verb = if anomalies == 1 { "is not a message" } else { "are not messages" };
+        writeln!(out, "{name}: {messages}, {frames} that {verb}")?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tapegate_core::tape::Dialect;
 use tapegate_wire::recorded_session::OnTapeError;
 
+use crate::argument_values::non_empty;
 use crate::output_file::{CLIENTS, file_only_parser};
 use crate::redaction::RedactArgs;
 use crate::upstream::UpstreamArgs;
@@ -59,13 +60,13 @@ pub(crate) struct WireArgs {
     pub(super) upstream: UpstreamArgs,
     /// Listen on this address for HTTP clients, instead of serving one on standard input and
     /// output; without a host, on loopback. Ctrl-C stops it
-    #[arg(long, value_name = "[HOST:]PORT")]
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = non_empty)]
     pub(super) http: Option<String>,
     /// A name for the recording, in the header of the thoughtjack dialect
     #[arg(long)]
     pub(super) name: Option<String>,
     /// Tags for the recording, separated by commas, in the same header
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = non_empty)]
     pub(super) tags: Vec<String>,
     #[command(flatten)]
     pub(super) redaction: RedactArgs,

@@ -44,7 +44,21 @@ pub(super) fn run(plan: RecordPlan) -> anyhow::Result<Exit> {
     let mut recording = RecordSession { plan: &plan, tape: None };
     match runtime.block_on(session::run(&route, signals, &mut recording))? {
         SessionEnd::Exit(exit) => Ok(exit),
-        SessionEnd::NoServer(error, _) => Err(Failure::new(Exit::Transport, error).into()),
+        SessionEnd::NoServer(error, _) => {
+            let hint = start_hint(&error.program);
+            Err(Failure::new(Exit::Transport, error).hint(hint).into())
+        }
+    }
+}
+
+/// What to do about a program that cannot be started.
+fn start_hint(program: &str) -> &'static str {
+    match program.split_once('=') {
+        // As a shell has it, which is not used here.
+        Some((name, _)) if !name.is_empty() && !name.contains('/') => {
+            "variables are set by `env`: write `env NAME=VALUE` in front of the command"
+        }
+        _ => "check its spelling and `PATH`; a client's `PATH` may be shorter than a shell's",
     }
 }
 

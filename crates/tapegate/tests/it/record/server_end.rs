@@ -48,6 +48,52 @@ fn a_wait_for_answers_after_the_end_of_input_is_reported() {
 }
 
 #[test]
+fn a_program_that_cannot_be_started_has_a_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    for (server, hint) in
+        [("nosuch", "hint: check its spelling and `PATH`"), ("FOO=1 cat", "write `env NAME=VALUE`")]
+    {
+        let mut command = tapegate();
+        command.args(["record", "-o", "t.jsonl", "--upstream", server]);
+        let done = command.current_dir(folder.path()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(4), "{stderr}");
+        assert!(stderr.contains(hint), "{stderr}");
+    }
+}
+
+#[test]
+fn an_empty_value_is_a_usage_error_that_names_its_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    for (flags, text) in [
+        (&["--upstream-http", ""][..], "'--upstream-http <URL>': must not be empty"),
+        (&["--http", "", "--", "cat"], "'--http <[HOST:]PORT>': must not be empty"),
+        (&["--tags", "", "--", "cat"], "'--tags <TAGS>': must not be empty"),
+        (
+            &["--upstream-http", "http://127.0.0.1:1/", "--header-env", "X="],
+            "'--header-env <NAME=VARIABLE>': write NAME=VARIABLE",
+        ),
+    ] {
+        let mut command = tapegate();
+        command.args(["record", "-o", "t.jsonl"]).args(flags).current_dir(folder.path());
+        let done = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(64), "{stderr}");
+        assert!(stderr.contains(text), "{stderr}");
+    }
+}
+
+#[test]
+fn a_file_name_that_looks_like_a_flag_is_not_advised_to_go_behind_the_dashes() {
+    let mut command = tapegate();
+    let done = command.args(["record", "-o", "-x.jsonl", "--", "cat"]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(64), "{stderr}");
+    assert!(!stderr.contains("as a value, use"), "{stderr}");
+    assert!(stderr.contains("hint: write a name that begins with `-` as `./-x.jsonl`"), "{stderr}");
+}
+
+#[test]
 fn batches_are_not_counted_among_the_frames_that_are_not_messages() {
     let batch = format!("[{},{}]\n", request(1).trim(), request(2).trim());
     let end = record(&["serve"]).run([&batch, "\n", "garbage\n"].concat().as_bytes());
