@@ -47,10 +47,13 @@ pub fn write_private_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     temporary.replace(path.file_name().unwrap_or_default())
 }
 
-/// Replaces the file at `path` with what `next` makes of its contents. Processes that update files
+/// Replaces the file at `path` with what `next` makes of its contents; `None` leaves it. Processes that update files
 /// in the same folder wait for each other, so no update is lost. Anything but a regular file counts
 /// as empty.
-pub fn update(path: &Path, next: impl FnOnce(Option<Vec<u8>>) -> Vec<u8>) -> io::Result<()> {
+pub fn update(
+    path: &Path,
+    next: impl FnOnce(Option<Vec<u8>>) -> Option<Vec<u8>>,
+) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     // Agents may start a server twice, and each start adds to the same report.
     let _lock = lock_folder(&target)?;
@@ -64,7 +67,7 @@ pub fn update(path: &Path, next: impl FnOnce(Option<Vec<u8>>) -> Vec<u8>) -> io:
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    write(&target, &next(there))
+    next(there).map_or(Ok(()), |bytes| write(&target, &bytes))
 }
 
 /// Locks the folder, since the file itself is replaced and a lock file would be left behind.
@@ -129,15 +132,19 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..10 {
-                        update(&path, |there| [there.unwrap_or_default(), b"x".to_vec()].concat())
-                            .unwrap();
+                        update(&path, |there| {
+                            Some([there.unwrap_or_default(), b"x".to_vec()].concat())
+                        })
+                        .unwrap();
                     }
                 });
             }
         });
         assert_eq!(fs::read(&path).unwrap(), b"x".repeat(80));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        update(Path::new("/dev/null"), |there| there.unwrap_or_default()).unwrap();
+        update(&path, |_| None).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"x".repeat(80));
+        update(Path::new("/dev/null"), |there| Some(there.unwrap_or_default())).unwrap();
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Writes a whole tape. It appears under its name when it is complete, or not at all.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
@@ -32,6 +33,9 @@ impl ReplacementFile {
         let replaced = tape_file::lock_existing(path)?;
         if replaced.is_some() && !force {
             return Err(OpenError::Exists { path: path.to_owned() });
+        }
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
         }
         let temporary = TemporaryFile::next_to(path, Mode::RUSR | Mode::WUSR).map_err(io)?;
         let compressed = path.extension().is_some_and(|extension| extension == "gz");

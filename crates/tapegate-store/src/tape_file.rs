@@ -30,6 +30,9 @@ pub enum OpenError {
     /// It is not a complete tape of the dialect to append.
     #[error("`{}` is not a complete tape in the {dialect} dialect; nothing is appended to it", path.display())]
     NotATape { path: PathBuf, dialect: &'static str },
+    /// It exists and is compressed, so nothing can be appended.
+    #[error("`{}` is compressed; nothing is appended to a compressed tape", path.display())]
+    Compressed { path: PathBuf },
     /// The operating system refused.
     #[error("cannot open `{}`: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
@@ -39,7 +42,7 @@ impl OpenError {
     /// A hint for the user, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Exists { .. } | Self::NotATape { .. } => {
+            Self::Exists { .. } | Self::NotATape { .. } | Self::Compressed { .. } => {
                 Some("choose another name, or pass --force to overwrite it")
             }
             Self::Busy { .. } => Some("give each recorder a tape of its own"),

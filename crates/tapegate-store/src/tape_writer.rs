@@ -86,11 +86,23 @@ struct FrameCounts {
     client: u64,
     server: u64,
     anomalies: u64,
+    batches: u64,
+}
+
+/// What a tape has no line for, or no line for a message.
+#[derive(Debug, Clone, Copy)]
+pub struct AnomalyCounts<'t> {
+    /// Frames that are not messages.
+    pub frames: u64,
+    /// Batches, whose messages are on the tape, in a file beside it as they were sent.
+    pub batches: u64,
+    /// The file with them.
+    pub path: &'t Path,
 }
 
 impl FrameCounts {
     fn total(self) -> u64 {
-        self.client + self.server + self.anomalies
+        self.client + self.server + self.anomalies + self.batches
     }
 }
 
@@ -131,7 +143,13 @@ impl TapeWriter {
             OnExisting::Append if !compressed => {
                 open_or_number(path, OpenMode::Append(entry_writer.dialect))?
             }
-            OnExisting::Append | OnExisting::Refuse => open_or_number(path, OpenMode::New)?,
+            OnExisting::Append => {
+                open_or_number(path, OpenMode::New).map_err(|error| match error {
+                    OpenError::Exists { path } => OpenError::Compressed { path },
+                    other => other,
+                })?
+            }
+            OnExisting::Refuse => open_or_number(path, OpenMode::New)?,
         };
         let io = |source| OpenError::Io { path: path.clone(), source };
         let mut tape = TapeFile::new(&path, opened.file, compressed, flush_interval).map_err(io)?;
@@ -189,13 +207,12 @@ impl TapeWriter {
         }
     }
 
-    /// How many frames were not messages, and the file they were written to.
-    pub fn anomalies(&self) -> (u64, &Path) {
-        let anomaly_file = self.anomaly_file.file.is_some();
-        (
-            self.committed.anomalies,
-            if anomaly_file { &self.anomaly_file.path } else { &self.tape.path },
-        )
+    /// What was not written as a message line.
+    pub fn anomalies(&self) -> AnomalyCounts<'_> {
+        let is_beside = self.anomaly_file.file.is_some();
+        let path = if is_beside { &self.anomaly_file.path } else { &self.tape.path };
+        let FrameCounts { anomalies: frames, batches, .. } = self.committed;
+        AnomalyCounts { frames, batches, path }
     }
 
     /// Removes the tape if this writer created it: the session never began.
@@ -223,7 +240,9 @@ impl TapeWriter {
 
     fn commit_all(&mut self) -> Result<(), WriteError> {
         let (client, server) = self.entry_writer.messages();
-        let counts = FrameCounts { client, server, anomalies: self.entry_writer.anomalies() };
+        let writer = &self.entry_writer;
+        let (anomalies, batches) = (writer.anomalies(), writer.batches_beside());
+        let counts = FrameCounts { client, server, anomalies, batches };
         let fresh = counts.total() - self.committed.total();
         let mut footer = Vec::new();
         if self.settled {

@@ -6,9 +6,11 @@
 
 mod stderr_tail;
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -29,6 +31,11 @@ use stderr_tail::StderrTail;
 /// The capacity of a pipe to or from the server, so that large messages take few reads.
 const PIPE_BYTES: usize = 256 * 1024;
 
+const TERM: i32 = Signal::TERM.as_raw();
+const KILL: i32 = Signal::KILL.as_raw();
+/// What a server's shell or runtime exits with after our signal.
+const TERMINATED_CODES: [i32; 2] = [128 + TERM, 128 + KILL];
+
 /// A started server.
 #[derive(Debug)]
 pub struct ServerProcess {
@@ -36,6 +43,8 @@ pub struct ServerProcess {
     group: Option<Pid>,
     reaper: Option<Reaper>,
     status: Option<ExitStatus>,
+    /// Whether we have sent it a signal while it ran.
+    signalled: Cell<bool>,
     stderr: Option<StderrTail>,
 }
 
@@ -160,7 +169,8 @@ impl ServerProcess {
         };
         let process = command.spawn()?;
         let group = process.id().and_then(|id| Pid::from_raw(id as i32));
-        Ok((Self { process, group, reaper: None, status: None, stderr }, pipes))
+        let signalled = Cell::new(false);
+        Ok((Self { process, group, reaper: None, status: None, signalled, stderr }, pipes))
     }
 
     fn pid(&self) -> Option<i32> {
@@ -191,6 +201,14 @@ impl ServerProcess {
         self.status
     }
 
+    /// Whether it ended because of our signal: by the signal, or with the code that a shell gives
+    /// for it.
+    pub(crate) fn was_terminated(&self) -> bool {
+        let Some(status) = self.status.filter(|_| self.signalled.get()) else { return false };
+        let code = TERMINATED_CODES.contains(&status.code().unwrap_or_default());
+        code || matches!(status.signal(), Some(TERM | KILL))
+    }
+
     /// The last lines an ended server wrote to standard error, once all of it has been passed on.
     pub(crate) async fn stderr_tail(&self) -> Vec<String> {
         match &self.stderr {
@@ -202,6 +220,8 @@ impl ServerProcess {
     /// Sends a signal to the whole group.
     pub fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
+            // What it leaves behind is signalled too, after it has exited by itself.
+            self.signalled.set(self.signalled.get() || self.status.is_none());
             // An error means that the group has ended already.
             kill_process_group(group, signal).ok();
         }

@@ -48,7 +48,11 @@ pub(crate) const CLIENT_LEFT_REASON: &str = "the client disconnected before the 
 /// How long to wait at the end for a client that does not read.
 pub(crate) const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs a session until it ends, and leaves no process behind.
+/// How long a server may take to answer a client that has closed its end before that is reported.
+const ANSWER_NOTICE_DELAY: Duration = Duration::from_secs(3);
+
+/// Runs a session until it ends, and leaves no process behind. `on_wait` is called, once, if the
+/// session has waited for a while for answers (their number) after the end of the client's input.
 pub async fn run(
     recording: &mut RecordedSession,
     client: ClientPorts,
@@ -56,6 +60,7 @@ pub async fn run(
     mut signals: Signals,
     message_bytes_max: usize,
     patience: ShutdownTimeouts,
+    on_wait: &dyn Fn(usize),
 ) -> SessionOutcome {
     let (mut child, pipes) = server;
     let mut session = StdioSession {
@@ -63,6 +68,7 @@ pub async fn run(
         down: Pump::new(Side::Server, pipes.output, client.output, message_bytes_max),
         recording,
         ending: SessionEnding::new(patience),
+        on_wait,
     };
     while !session.is_finished() {
         session.step(&mut child, &mut signals).await;
@@ -86,7 +92,8 @@ pub async fn run(
         _ = signals.next() => child.shutdown(Duration::ZERO, after_term).await,
     };
     let stderr_tail = child.stderr_tail().await;
-    SessionOutcome { cause, status: status.ok(), unanswered, stderr_tail }
+    let was_terminated = child.was_terminated();
+    SessionOutcome { cause, status: status.ok(), was_terminated, unanswered, stderr_tail }
 }
 
 /// A running session.
@@ -97,6 +104,7 @@ struct StdioSession<'d> {
     down: Pump,
     recording: &'d mut RecordedSession,
     ending: SessionEnding,
+    on_wait: &'d dyn Fn(usize),
 }
 
 impl StdioSession<'_> {
@@ -136,6 +144,10 @@ impl StdioSession<'_> {
             }
             _ = child.exited(), if !self.ending.child_exited() => self.ending.server_exited(LINGER),
             () = self.ending.deadline() => self.handle_deadline(child),
+            () = self.ending.wait_notice_due() => {
+                self.ending.wait_noticed();
+                (self.on_wait)(self.recording.unanswered_requests(Side::Client));
+            }
             event = self.recording.next_hold_event(), if governed => self.handle_hold_event(event),
             () = tokio::time::sleep(HANGUP_CHECK_INTERVAL), if checks_hangup => {
                 if self.down.has_lost_reader() {

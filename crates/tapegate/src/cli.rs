@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
@@ -112,7 +112,12 @@ pub(crate) fn run(argv: Vec<OsString>) -> Exit {
     let exit = match done {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => exit::explain(&error),
-        Err(error) => {
+        Err(mut error) => {
+            // Behind `--` is the server's command line, so this would not pass the value.
+            let suggested = error.get(ContextKind::Suggested).map(ToString::to_string);
+            if suggested.is_some_and(|text| text.contains(" as a value, use ")) {
+                error.remove(ContextKind::Suggested);
+            }
             let exit = usage(&error, &argv);
             if argv.get(1).is_some_and(|word| word == "shim") && !program_name::is_cuff() {
                 // A client that has this command line in its config would show no reason otherwise.
@@ -334,7 +339,12 @@ fn usage_hint(error: &clap::Error, argv: &[OsString]) -> Option<String> {
     if program_name::is_cuff() {
         return None;
     }
-    let stray = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(name) = dashed_file_name(argv)
+    {
+        return Some(format!("write a name that begins with `-` as `./{name}`"));
+    }
+    let stray = error.get(ContextKind::InvalidArg).map(ToString::to_string);
     let stray =
         stray.filter(|word| error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-'));
     let hint = match (argv.get(1).and_then(|word| word.to_str()), stray) {
@@ -353,6 +363,13 @@ fn usage_hint(error: &clap::Error, argv: &[OsString]) -> Option<String> {
         _ => return None,
     };
     Some(hint)
+}
+
+/// A word of ours that is a file name rather than flags: `-x.jsonl`.
+fn dashed_file_name(argv: &[OsString]) -> Option<&str> {
+    let words = argv.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--");
+    let mut dashed = words.filter(|word| word.starts_with('-') && !word.starts_with("--"));
+    dashed.find(|word| word.contains('.') && !word.contains('='))
 }
 
 /// Parses a command line that contains terminal control characters again with those escaped,

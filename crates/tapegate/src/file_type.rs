@@ -56,6 +56,11 @@ pub(crate) fn seems_a_scenario(path: &Path) -> bool {
     named || keys.any(|key| matches!(key, "server" | "phases" | "baseline" | "tools"))
 }
 
+/// Whether a file is UTF-16, as some editors and shells save texts.
+pub(crate) fn seems_utf16(path: &Path) -> bool {
+    head(path).is_some_and(|head| head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff"))
+}
+
 fn head(path: &Path) -> Option<Vec<u8>> {
     // Reading from a pipe would consume its content, and opening one would wait for its other end.
     let file = path.is_file().then(|| File::open(path).ok()).flatten()?;

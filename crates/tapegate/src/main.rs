@@ -1,6 +1,7 @@
 //! The `tapegate` command.
 
 mod approver_check;
+mod argument_values;
 mod cli;
 mod client_transport;
 mod cmd;

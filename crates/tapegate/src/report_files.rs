@@ -1,7 +1,7 @@
 //! Writes a report to the files named for it.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::tape_loader::is_same_file;
 use crate::terminal_output;
 use crate::verbosity;
-use crate::views::report::RunReport;
+use crate::views::report::{MergeError, ReportFormat, RunReport};
 
 /// How many bytes of a file are read to recognize it as a report.
 const HEAD_BYTES: u64 = 1024;
@@ -25,15 +25,20 @@ pub(crate) fn check_report_paths(
     tape: &Path,
     what: &str,
 ) -> Result<(), Failure> {
-    for path in paths {
+    for (index, path) in paths.iter().enumerate() {
+        // A start would be added to it more than once.
+        if paths[..index].iter().any(|other| is_same_target(other, path)) {
+            let message_text = format!("--report names `{}` more than once", path.display());
+            return Err(Failure::new(Exit::Usage, message_text).hint("name each file once"));
+        }
         if is_same_file(tape, path) {
             let message_text =
                 format!("--report names the {what} being played, which is never changed");
             return Err(Failure::new(Exit::Usage, message_text).hint("name another file"));
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        folder.metadata().map_err(|error| unwritable(path, &error))?;
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::create_dir_all(folder).map_err(|error| unwritable(path, &error))?;
+        }
         if path.is_dir() {
             return Err(unwritable(path, &rustix::io::Errno::ISDIR.into()));
         }
@@ -50,8 +55,20 @@ pub(crate) fn check_report_paths(
 /// Whether a path is a pipe in a folder. Opening one waits for a reader, which may never come. The
 /// pipes of a shell's `>(…)` have no place in a folder, and are open already.
 fn is_named_pipe(path: &Path) -> bool {
-    let place = std::fs::canonicalize(path);
+    let place = fs::canonicalize(path);
     place.and_then(|place| place.metadata()).is_ok_and(|there| there.file_type().is_fifo())
+}
+
+/// Whether two paths name one file, which may not exist yet.
+fn is_same_target(one: &Path, two: &Path) -> bool {
+    let target = |path: &Path| {
+        fs::canonicalize(path).ok().or_else(|| {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
+            Some(folder.join(path.file_name()?))
+        })
+    };
+    one == two || target(one).is_some_and(|one| target(two) == Some(one))
 }
 
 /// Whether a file with this beginning is one of our reports: JSON, JUnit or SARIF.
@@ -116,6 +133,8 @@ pub(crate) fn register(
     run: &RunArgs,
 ) -> Result<Registration, Failure> {
     let mut report = report.unfinished();
+    // Before the first is written: a start that is refused must not be listed anywhere.
+    paths.iter().try_for_each(|path| check_mergeable(&report, path, run))?;
     let mut numbers = Vec::new();
     for path in paths {
         // What is written to a pipe cannot be replaced later.
@@ -144,37 +163,66 @@ pub(crate) fn add_to_all(
 
 /// Adds a start to one report, and returns its number there.
 fn add(report: &mut RunReport, path: &Path, run: &RunArgs) -> Result<u64, Failure> {
-    let (mut reported, begins) = (None, report.is_unfinished());
+    let (mut added, mut refused, begins) = (None, false, report.is_unfinished());
     let next = |there: Option<Vec<u8>>| {
         let there = there
             .filter(|there| run.report_mode == ReportMode::Merge && !there.trim_ascii().is_empty());
-        let Some(there) = there else { return report.format_for(path) };
-        let name = path.display();
-        if let Some(bytes) = report.append_to(path, &there) {
-            let number = report.start.as_ref().map_or(1, |start| start.number);
-            reported = (number > 1 && !begins).then(|| {
-                format!(
-                    "added to the report `{name}` as start {number}; delete the file to begin a new run"
-                )
-            });
-            return bytes;
+        let Some(there) = there else { return Some(report.format_for(path)) };
+        match report.append_to(path, &there) {
+            Ok(bytes) => {
+                let number = report.start.as_ref().map_or(1, |start| start.number);
+                added = (number > 1 && !begins).then_some(number);
+                Some(bytes)
+            }
+            Err(MergeError::OtherRun) => Some(report.format_for(path)),
+            Err(MergeError::Unreadable) => {
+                refused = true;
+                None
+            }
         }
-        if run.run_id.is_none() {
-            let command = report.command;
-            reported = Some(format!("`{name}` is not a report of `{command}`; replacing it"));
-        }
-        report.format_for(path)
     };
     // Under a lock: a client may start two servers that report to one file at once.
     atomic_file::update(path, next).map_err(|error| unwritable(path, &error))?;
-    let reported = reported.iter().filter(|_| !verbosity::is_quiet());
-    reported.for_each(|message_text| terminal_output::info(message_text));
+    if refused {
+        return Err(unmergeable(path, report.command));
+    }
+    if let Some(number) = added.filter(|_| !verbosity::is_quiet()) {
+        let name = path.display();
+        terminal_output::info(&format!(
+            "added to the report `{name}` as start {number}; delete the file to begin a new run"
+        ));
+    }
     let number = report.start.as_ref().map_or(1, |start| start.number);
     // The next file has its own starts and run.
     if let Some(start) = &mut report.start {
         (start.number, start.run_id) = (1, run.run_id.clone());
     }
     Ok(number)
+}
+
+fn check_mergeable(report: &RunReport, path: &Path, run: &RunArgs) -> Result<(), Failure> {
+    if run.report_mode == ReportMode::New || !path.is_file() {
+        return Ok(());
+    }
+    let there = fs::read(path).map_err(|error| unwritable(path, &error))?;
+    match report.clone().append_to(path, &there) {
+        Err(MergeError::Unreadable) if !there.trim_ascii().is_empty() => {
+            Err(unmergeable(path, report.command))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A report that this start cannot be added to may hold the failure of an earlier one.
+fn unmergeable(path: &Path, command: &str) -> Failure {
+    let format = ReportFormat::of(path);
+    let message_text = format!(
+        "`{}` is not a whole {format} report of `{command}`, so this start cannot be added to it",
+        path.display()
+    );
+    Failure::new(Exit::Usage, message_text).hint(
+        "name another file for --report, delete that one, or pass --report-mode new to replace it",
+    )
 }
 
 fn run_id(text: &str) -> Result<String, String> {

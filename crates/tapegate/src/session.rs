@@ -14,10 +14,13 @@ use tapegate_wire::signals::{ASKED, Signals};
 use tapegate_wire::stdio::{self, EndCause, SessionOutcome, ShutdownTimeouts};
 use tokio::task::LocalSet;
 
-use crate::client_transport::{client_ports, listen, print_address, release_stdout};
+use crate::client_transport::{
+    client_ports, listen, print_address, print_waiting_notice, release_stdout,
+};
 use crate::exit::Exit;
 use crate::terminal_output;
 use crate::upstream::UpstreamTarget;
+use crate::verbosity;
 
 /// How to reach the two ends of a session.
 pub(crate) struct SessionRoute<'a> {
@@ -108,6 +111,7 @@ async fn run_stdio(
 ) -> anyhow::Result<SessionEnd> {
     let client = client_ports()?;
     let mut recording = open(handler)?;
+    print_waiting_notice(route.quiet);
     // A governed session keeps standard output: if the server does not start, or ends at once, the
     // requests that follow are answered on it.
     if !recording.is_governed() {
@@ -124,7 +128,9 @@ async fn run_stdio(
         }
     };
     let (bytes_max, patience) = (route.message_bytes_max, route.patience);
-    let outcome = stdio::run(&mut recording, client, server, signals, bytes_max, patience).await;
+    let on_wait = |wanted| print_wait_notice(wanted, route.quiet);
+    let outcome =
+        stdio::run(&mut recording, client, server, signals, bytes_max, patience, &on_wait).await;
     Ok(SessionEnd::Exit(handler.finish(&mut recording, outcome)))
 }
 
@@ -171,11 +177,26 @@ async fn bridge_out(
     let upstream = UpstreamTarget::connect(url, route.headers)?;
     let client = client_ports()?;
     let shared_session = SharedSession::new(open(handler)?, route.message_bytes_max);
+    print_waiting_notice(route.quiet);
     let (notice, patience) = (Box::new(terminal_output::warn), route.patience);
     let session =
         bridge_out::run(Rc::clone(&shared_session), client, upstream, signals, patience, notice);
     let outcome = LocalSet::new().run_until(session).await;
     Ok(handler.finish(&mut shared_session.recorded_session(), outcome))
+}
+
+/// Reports what a session whose client has closed its end waits for.
+fn print_wait_notice(wanted: usize, quiet: bool) {
+    if quiet {
+        return;
+    }
+    let requests = match wanted {
+        1 => "1 request".to_owned(),
+        count => format!("{count} requests"),
+    };
+    terminal_output::info(&format!(
+        "standard input has ended; waiting for the MCP server to answer {requests}; Ctrl-C ends"
+    ));
 }
 
 /// The exit code for the outcome of a session.
@@ -191,6 +212,15 @@ pub(crate) fn exit_of(outcome: &SessionOutcome) -> Exit {
         }
         // Without a child process there is no exit code to pass on when the client leaves.
         EndCause::Client if outcome.status.is_none() => Exit::Ok,
+        // Our own SIGTERM after the client has left is not a failure of the server.
+        EndCause::Client if outcome.was_terminated => {
+            if let (Some(status), false) = (outcome.status, verbosity::is_quiet()) {
+                terminal_output::info(&format!(
+                    "the MCP server did not exit when its input ended, so it was ended ({status})"
+                ));
+            }
+            Exit::Ok
+        }
         EndCause::Server | EndCause::Actor | EndCause::Client => {
             Exit::from_child_status(outcome.status)
         }

@@ -7,7 +7,7 @@ use tapegate_core::frame::MessageKind;
 use tapegate_core::side::Side;
 use tapegate_core::signature::Signer;
 use tapegate_core::tape::index::{BodySource, Index, NONE};
-use tapegate_core::tape::{TapeHeader, TapeSeverity};
+use tapegate_core::tape::{FormatVersion, TapeHeader, TapeLine, TapeSeverity};
 use tapegate_policy::redact::Redactor;
 use tapegate_store::loaded_tape::{LoadError, LoadedTape};
 
@@ -155,6 +155,18 @@ pub(crate) fn redactor(
         );
     }
     Ok(Some(first))
+}
+
+/// Refuses the header of a tape whose format this build does not read.
+pub(crate) fn check_version(name: &str, line: u64, entry: &TapeLine<'_>) -> Result<(), Failure> {
+    let TapeLine::Header(header) = entry else { return Ok(()) };
+    match header.format_version() {
+        FormatVersion::Other(message) => {
+            let message = format!("cannot read `{name}`: line {line}: {message}");
+            Err(Failure::new(Exit::Invalid, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn is_same_file(one: &std::path::Path, two: &std::path::Path) -> bool {

@@ -14,6 +14,7 @@ use tapegate_store::tape_writer;
 use crate::exit::{Exit, Failure};
 use crate::file_type;
 use crate::program_name;
+use crate::tape_loader;
 use crate::terminal_output;
 use crate::views::visible_text;
 
@@ -82,6 +83,7 @@ impl TimelineFeed<'_, '_> {
     ) -> anyhow::Result<()> {
         while let Some(next) = reader.next() {
             if let Ok(numbered) = &next {
+                tape_loader::check_version(self.name, numbered.line, &numbered.entry)?;
                 let until = match &numbered.entry {
                     TapeLine::Message(message) => message.ts.micros().map(|at| (at, message.seq)),
                     TapeLine::Footer(_) => Some((i64::MAX, None)),
@@ -159,6 +161,10 @@ impl TimelineFeed<'_, '_> {
                     "this is an activity log: run `{}`",
                     program_name::command(format!("log {name}"))
                 )
+            }
+            () if file_type::seems_utf16(self.path) => {
+                "it is UTF-16 text, and tapes are UTF-8: convert it with `iconv -f UTF-16 -t UTF-8`"
+                    .to_owned()
             }
             () if file_type::seems_a_scenario(self.path) => {
                 let line = program_name::command(format!("serve {name}"));

@@ -5,6 +5,7 @@ use tapegate_shim::plan::ServerDescription;
 use tapegate_wire::http::upstream;
 use tapegate_wire::link;
 
+use crate::argument_values::non_empty;
 use crate::exit::{Exit, Failure};
 
 /// The ways to name a server.
@@ -14,7 +15,7 @@ pub(crate) struct UpstreamArgs {
     #[arg(long, value_name = "CMD", conflicts_with_all = ["upstream_http", "command"])]
     pub(crate) upstream: Option<String>,
     /// The server to connect to, over Streamable HTTP or HTTP+SSE
-    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    #[arg(long, value_name = "URL", conflicts_with = "command", value_parser = non_empty)]
     pub(crate) upstream_http: Option<String>,
     /// The server to start, word by word
     #[arg(last = true, value_name = "CMD")]
@@ -44,7 +45,10 @@ fn value_of(variable: &str) -> Result<String, String> {
 
 /// The header for `NAME=VARIABLE`. Errors never show the value.
 fn header_of_variable(text: &str) -> Result<String, String> {
-    let (name, variable) = text.split_once('=').ok_or("write NAME=VARIABLE")?;
+    let (name, variable) = text
+        .split_once('=')
+        .filter(|(name, variable)| !name.is_empty() && !variable.is_empty())
+        .ok_or("write NAME=VARIABLE")?;
     Ok(format!("{name}: {}", value_of(variable)?))
 }
 

@@ -22,7 +22,7 @@ pub struct TapeTotals {
     pub server_messages: u64,
     /// Frames that are not messages, and markers.
     pub anomalies: u64,
-    /// Requests without an answer.
+    /// Requests without an answer that were not cancelled.
     pub unanswered: u64,
     /// Whether it ends with a footer, for dialects that have one.
     pub footer: bool,
@@ -48,6 +48,7 @@ struct OpenRequest {
     seq: Option<u64>,
     /// A short description of it.
     label: String,
+    cancelled: bool,
 }
 
 /// How many characters of an id or a name are shown.
@@ -91,7 +92,12 @@ impl TapeAudit {
         open.sort_unstable_by_key(|request| request.line);
         let (too_long_count, too_long_line) = std::mem::take(&mut self.too_long);
         let mut perhaps_answered = 0;
-        for OpenRequest { line, label, .. } in open {
+        for OpenRequest { line, label, cancelled, .. } in open {
+            if cancelled {
+                let message = format!("{label} was cancelled and not answered");
+                self.report(line, TapeSeverity::Note, message);
+                continue;
+            }
             let message = match line < too_long_line {
                 true => {
                     perhaps_answered += 1;
@@ -155,7 +161,7 @@ impl TapeAudit {
             (MessageKind::Request, Some(id)) => {
                 let key = (message.from, session, IdKey::new(id));
                 let label = label(message.from, id, envelope);
-                let request = OpenRequest { line, seq: message.seq, label };
+                let request = OpenRequest { line, seq: message.seq, label, cancelled: false };
                 self.open.entry(key).or_default().push(request);
             }
             // An error with a null id answers a message that could not be read, so it has no
@@ -177,6 +183,12 @@ impl TapeAudit {
                         self.report(line, TapeSeverity::Note, message_text);
                     }
                 }
+            }
+            (MessageKind::Notification, _) if envelope.is_method("notifications/cancelled") => {
+                let Some(id) = envelope.request_id else { return };
+                let key = (message.from, session, IdKey::new(id));
+                let latest = self.open.get_mut(&key).and_then(|requests| requests.last_mut());
+                latest.into_iter().for_each(|request| request.cancelled = true);
             }
             (MessageKind::Other, _) => {
                 self.report(

@@ -86,6 +86,7 @@ pub struct EntryWriter {
     client_messages: u64,
     server_messages: u64,
     batches: u64,
+    /// Frames that are not messages; a batch is not one of them.
     anomalies: u64,
     /// The number of the last message.
     last_seq: u64,
@@ -180,9 +181,14 @@ impl EntryWriter {
         (self.client_messages, self.server_messages)
     }
 
-    /// How many frames were not messages.
+    /// How many frames were not messages. The messages of a batch are on the tape.
     pub fn anomalies(&self) -> u64 {
         self.anomalies
+    }
+
+    /// How many batches were written beside the tape as they were sent.
+    pub fn batches_beside(&self) -> u64 {
+        if self.options.dialect == Dialect::Thoughtjack { self.batches } else { 0 }
     }
 
     fn message(
@@ -275,7 +281,7 @@ impl EntryWriter {
         tape: &mut impl ByteSink,
         anomaly_file: &mut impl ByteSink,
     ) {
-        self.anomalies += 1;
+        self.anomalies += u64::from(reason != super::BATCH);
         self.stamp.update(entry.at.wall_us, self.options.dialect);
         let is_beside_tape = self.options.dialect == Dialect::Thoughtjack;
         let raw = match &self.mask {

@@ -8,8 +8,8 @@ use std::io::{self, BufRead};
 
 use tapegate_core::json::{self, compact, quoted};
 use tapegate_core::tape::{
-    BadFrame, ByteSink, LineProblem, Mask, MessageLine, NumberedLine, TapeHeader, TapeLine,
-    TapeReader, base64_decode, base64_encode,
+    BadFrame, ByteSink, FormatVersion, LineProblem, Mask, MessageLine, NumberedLine, TapeHeader,
+    TapeLine, TapeReader, base64_decode, base64_encode,
 };
 
 use super::Redactor;
@@ -62,6 +62,14 @@ pub enum TapeError {
         /// Why.
         source: io::Error,
     },
+    /// A header names a format that this build does not read.
+    #[error("line {line}: {message_text}")]
+    Version {
+        /// The header's line.
+        line: u64,
+        /// The format, and those that are read.
+        message_text: String,
+    },
     /// The file is not a tape.
     #[error("it is not a tape: none of its first {NOT_A_TAPE_LINES} lines is an entry")]
     NotATape,
@@ -89,6 +97,9 @@ pub fn redact_tape<R: BufRead>(
         match next {
             Ok(numbered) => {
                 if let TapeLine::Header(header) = &numbered.entry {
+                    if let FormatVersion::Other(message_text) = header.format_version() {
+                        return Err(TapeError::Version { line: numbered.line, message_text });
+                    }
                     let joined = redactor.with_tape_rules(&header.extra);
                     let line = numbered.line;
                     current =

@@ -112,6 +112,8 @@ pub struct SessionOutcome {
     pub cause: EndCause,
     /// How the server's process ended.
     pub status: Option<ExitStatus>,
+    /// Whether it ended because of a signal of ours.
+    pub was_terminated: bool,
     /// How many client requests the server has left unanswered.
     pub unanswered: usize,
     /// The last lines the server wrote to standard error, if they were kept.
@@ -121,6 +123,7 @@ pub struct SessionOutcome {
 impl SessionOutcome {
     /// The end of a session without a server process.
     pub fn new(cause: EndCause) -> Self {
-        Self { cause, status: None, unanswered: 0, stderr_tail: Vec::new() }
+        let (status, was_terminated, unanswered, stderr_tail) = (None, false, 0, Vec::new());
+        Self { cause, status, was_terminated, unanswered, stderr_tail }
     }
 }

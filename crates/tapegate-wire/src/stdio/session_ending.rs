@@ -8,7 +8,7 @@ use tapegate_core::tape::RecordError;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::{EndCause, ShutdownTimeouts};
+use super::{ANSWER_NOTICE_DELAY, EndCause, ShutdownTimeouts};
 use crate::child::ServerProcess;
 use crate::signals::ASKED;
 
@@ -18,6 +18,8 @@ pub(super) struct SessionEnding {
     cause: Option<EndCause>,
     step: EndingStep,
     deadline: Option<Instant>,
+    /// When to report that the client's answers are still awaited, after the end of its input.
+    wait_notice: Option<Instant>,
     child_exited: bool,
     signalled: bool,
 }
@@ -45,6 +47,7 @@ impl SessionEnding {
             cause: None,
             step: EndingStep::Running,
             deadline: None,
+            wait_notice: None,
             child_exited,
             signalled,
         }
@@ -62,6 +65,7 @@ impl SessionEnding {
             (_, EndingStep::Running) => {
                 debug!(wanted, "shutdown waits for answers");
                 self.step = EndingStep::Answering;
+                self.wait_notice = Some(Instant::now() + ANSWER_NOTICE_DELAY);
             }
             _ => {}
         }
@@ -88,7 +92,13 @@ impl SessionEnding {
         child: &ServerProcess,
     ) -> bool {
         let grace = self.patience.grace_after(&EndCause::Signal(number));
-        self.cause.get_or_insert(EndCause::Signal(number));
+        match (&self.cause, self.step) {
+            // The client left, but the session went on for its answers until now.
+            (None, _) | (Some(EndCause::Client), EndingStep::Answering) => {
+                self.cause = Some(EndCause::Signal(number));
+            }
+            _ => {}
+        }
         // A request from within the process is not urgent.
         self.signalled |= number != ASKED;
         let patient = wanted > 0 || self.patience.orderly || number == ASKED;
@@ -164,6 +174,19 @@ impl SessionEnding {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
             None => std::future::pending().await,
         }
+    }
+
+    /// Waits until it is time to report that answers are still awaited.
+    pub(super) async fn wait_notice_due(&self) {
+        match self.wait_notice.filter(|_| self.step == EndingStep::Answering) {
+            Some(due) => tokio::time::sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Notes that it has been reported.
+    pub(super) fn wait_noticed(&mut self) {
+        self.wait_notice = None;
     }
 
     pub(super) fn child_exited(&self) -> bool {

@@ -37,7 +37,7 @@ fn session(script: &str, client: impl AsyncFnOnce(TimedClient)) -> String {
         let server = ServerProcess::spawn(&argv).unwrap();
         let patience = ShutdownTimeouts::default();
         let signals = Signals::never();
-        let session = run(&mut recording, ports, server, signals, 1 << 20, patience);
+        let session = run(&mut recording, ports, server, signals, 1 << 20, patience, &|_| ());
         let client = client(TimedClient { input, output: BufReader::new(output) });
         let (outcome, ()) = tokio::join!(session, client);
         format!("{:?}", outcome.cause)

@@ -49,7 +49,8 @@ impl GatedPipes {
                 };
                 let server = ServerProcess::spawn(&argv).unwrap();
                 let never = Signals::never();
-                let outcome = run(&mut deck, client, server, never, 1 << 20, patience).await;
+                let outcome =
+                    run(&mut deck, client, server, never, 1 << 20, patience, &|_| ()).await;
                 format!("{:?}", outcome.cause)
             })
         });

@@ -77,9 +77,9 @@ pub(crate) struct Args {
     schema: Option<YamlLanguage>,
     #[command(flatten)]
     entries: EntryArgs,
-    /// The folder in which `$include` looks for files
-    #[arg(long, value_name = "DIR", default_value = "library")]
-    library: PathBuf,
+    /// The folder in which `$include` looks for files [default: library]
+    #[arg(long, value_name = "DIR")]
+    library: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -113,6 +113,8 @@ struct SeenKinds {
     scenarios: bool,
 }
 
+/// The folder for `$include` without --library.
+const LIBRARY: &str = "library";
 /// How many bytes of a file are read to detect its kind.
 const HEAD_BYTES: u64 = 1 << 20;
 
@@ -159,6 +161,9 @@ fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         }
         () if args.strict_001 && !seen.scenarios => {
             "--strict-001 needs a scenario, but none of the files is one"
+        }
+        () if args.library.is_some() && !seen.scenarios => {
+            "--library needs a scenario, but none of the files is one"
         }
         () => return Ok(exit),
     };
@@ -269,9 +274,12 @@ fn head(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The result in a few words.
-fn verdict(errors: usize, warnings: usize) -> String {
+fn verdict(errors: usize, warnings: usize, strict: bool) -> String {
     match (errors, warnings) {
         (0, 0) => "ok".to_owned(),
+        (0, warnings) if strict => {
+            format!("not ok with --strict: {}", plural(warnings, "warning"))
+        }
         (0, warnings) => format!("ok with {}", plural(warnings, "warning")),
         (errors, _) => plural(errors, "error"),
     }

@@ -8,6 +8,7 @@ mod tape;
 use std::io::Write;
 use std::path::PathBuf;
 
+use crate::argument_values::non_empty;
 use crate::entry_limit::EntryArgs;
 use crate::exit::{Exit, Failure};
 use crate::tape_loader::is_same_file;
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     session: Option<u32>,
     /// The name of the server [default: the one on the tape]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = non_empty)]
     name: Option<String>,
     /// Write longer texts to files beside the scenario, in FILE.assets/
     #[arg(long, value_name = "BYTES", default_value = "16KB", value_parser = crate::units::bytes)]

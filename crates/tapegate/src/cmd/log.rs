@@ -41,8 +41,8 @@ Examples:
   tapegate log --format ocsf --since 2026-03-20T00:00:00Z > events.ndjson
   tapegate log --format jsonl | jq -c 'select(.latency_us > 1000)'
 
-Exit codes: 0 done, 1 some lines are not events, 2 a file is a tape, 3 a file could not be read, 64
-wrong usage.")]
+Exit codes: 0 done, 1 some lines are not events, 2 a file is not a log, 3 a file could not be read,
+64 wrong usage.")]
 pub(crate) struct Args {
     /// Follow the log as it grows
     #[arg(short, long, conflicts_with = "files")]
@@ -73,6 +73,10 @@ enum LogFormat {
 
 /// The size of the output buffer.
 const OUT_BYTES: usize = 64 * 1024;
+/// A file that begins with this many lines that are not events is not a log.
+const NOT_A_LOG_LINES: u64 = 20;
+/// How many lines of a file that are not events are listed.
+const FAULTS_SHOWN_MAX: u64 = 20;
 /// The longest sleep while following.
 const NAP: Duration = Duration::from_secs(60);
 
@@ -95,6 +99,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         held: args.tail.map(|count| (count, VecDeque::new())),
         arguments: ArgumentFinder::default(),
         bad: 0,
+        file: FileProgress::default(),
         out: &mut list,
     };
     match args.files.is_empty() {
@@ -162,6 +167,7 @@ fn file(path: &Path, printer: &mut LogPrinter<'_>) -> anyhow::Result<()> {
     printer.arguments.add_log_folder(path);
     let text =
         activity::open_file(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    printer.file = FileProgress { is_named: true, ..FileProgress::default() };
     for (at, next) in LoggedEvents::new(text).enumerate() {
         if let (0, Ok(first)) = (at, &next)
             && file_type::seems_an_entry(first.text())
@@ -172,8 +178,39 @@ fn file(path: &Path, printer: &mut LogPrinter<'_>) -> anyhow::Result<()> {
             return Err(source).with_context(|| format!("cannot read `{}`", path.display()));
         }
         printer.next(path, next)?;
+        if printer.file.events == 0 && printer.file.bad >= NOT_A_LOG_LINES {
+            break;
+        }
+    }
+    let FileProgress { events, bad, .. } = printer.file;
+    let name = visible_text::path(path);
+    if events == 0 && bad > 0 {
+        let message = format!("`{name}` is not an activity log: nothing in it is an event");
+        return Err(Failure::new(Exit::Invalid, message).into());
+    }
+    if events == 0 {
+        terminal_output::info(&format!("`{name}` has no events"));
+    } else if bad > FAULTS_SHOWN_MAX {
+        let more = bad - FAULTS_SHOWN_MAX;
+        terminal_output::warn(&format!("{name}: {more} more lines are not events"));
     }
     Ok(())
+}
+
+/// How many lines of a file were events, and how many were not.
+#[derive(Debug, Default)]
+struct FileProgress {
+    /// Whether it was named on the command line, and so may be anything.
+    is_named: bool,
+    events: u64,
+    bad: u64,
+    /// Warnings about lines before the first event.
+    held: Vec<String>,
+}
+
+/// Whether a line has what every event has. Any other JSON object would be shown as one.
+fn is_event(logged: &LoggedEvent) -> bool {
+    logged.members().any(|(key, _)| key == "kind")
 }
 
 fn tape_given_failure(path: &Path) -> Failure {
@@ -197,21 +234,29 @@ struct LogPrinter<'a> {
     arguments: ArgumentFinder,
     /// How many lines are not events.
     bad: u64,
+    /// The lines of the file that is read.
+    file: FileProgress,
     out: &'a mut dyn Write,
 }
 
 impl LogPrinter<'_> {
     fn next(&mut self, path: &Path, next: Result<LoggedEvent, NotAnEvent>) -> std::io::Result<()> {
         let logged = match next {
-            Ok(logged) => logged,
+            Ok(logged) if is_event(&logged) => logged,
+            Ok(logged) => {
+                let line = logged.line;
+                self.not_an_event(path, format_args!("line {line} is not an event"));
+                return Ok(());
+            }
             // The line is still being written, or was left incomplete by a crash.
             Err(NotAnEvent::Torn { .. }) => return Ok(()),
             Err(error) => {
-                self.bad += 1;
-                terminal_output::warn(&format!("{}: {error}", path.display()));
+                self.not_an_event(path, format_args!("{error}"));
                 return Ok(());
             }
         };
+        self.file.events += 1;
+        self.file.held.drain(..).for_each(|warning| terminal_output::warn(&warning));
         if !self.filter.matches(&logged) {
             return Ok(());
         }
@@ -221,6 +266,18 @@ impl LogPrinter<'_> {
             held.pop_front();
         }
         Ok(())
+    }
+
+    fn not_an_event(&mut self, path: &Path, message: std::fmt::Arguments<'_>) {
+        self.bad += 1;
+        self.file.bad += 1;
+        let warning = format!("{}: {message}", path.display());
+        match self.file.is_named {
+            true if self.file.bad > FAULTS_SHOWN_MAX => {}
+            // A file of another kind gets one error, and no warning for each of its lines.
+            true if self.file.events == 0 => self.file.held.push(warning),
+            _ => terminal_output::warn(&warning),
+        }
     }
 
     /// Prints the events held back, and holds back none from now on.

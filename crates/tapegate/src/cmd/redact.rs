@@ -52,13 +52,18 @@ pub(crate) struct Args {
     rules: RedactArgs,
     #[command(flatten)]
     entries: EntryArgs,
-    /// Overwrite an existing tape; with --in-place, drop lines that are not entries
+    /// Overwrite an existing tape; with --in-place, drop lines that are not entries, such as
+    /// a torn last one
     #[arg(long)]
     force: bool,
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
+    if args.tape == Path::new("-") {
+        let failure = Failure::new(Exit::Usage, "`redact` does not read standard input as `-`");
+        return Err(failure.hint("name the tape, or a pipe: /dev/stdin").into());
+    }
     let Some(redactor) = args.rules.redactor()? else {
         let failure = Failure::new(Exit::Usage, "no rule says what to mask");
         return Err(failure.hint("pass --redact secrets, or a path such as ..password").into());
@@ -70,14 +75,16 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     };
     let output = args.output.as_ref().unwrap_or(&args.tape);
     let report = rewrite(args, &args.tape, output, &redactor)?;
-    let mut skipped = report.skipped_lines;
+    let lines_lost =
+        |report: &RedactionReport| report.skipped_lines + u64::from(report.torn_bytes.is_some());
+    let mut skipped = lines_lost(&report);
     print_counts(output, &report, out)?;
     let (anomaly_file, beside_output) =
         (tape_writer::anomaly_path(&args.tape), tape_writer::anomaly_path(output));
     if anomaly_file.exists() {
         // The same secrets may be in frames that are not messages.
         let beside = rewrite(args, &anomaly_file, &beside_output, &redactor)?;
-        skipped += beside.skipped_lines;
+        skipped += lines_lost(&beside);
         print_counts(&beside_output, &beside, out)?;
     } else if args.force && beside_output.symlink_metadata().is_ok_and(|there| there.is_file()) {
         // The file beside the overwritten tape would be taken for this tape's.
@@ -130,7 +137,7 @@ fn rewrite(
         ReplacementFile::create(to, args.force || args.in_place).map_err(open_failure)?;
     let report =
         redact::redact_tape(source.reader, &mut tape, redactor).map_err(|error| match error {
-            TapeError::NotATape => {
+            TapeError::NotATape | TapeError::Version { .. } => {
                 Failure::new(Exit::Invalid, format!("cannot redact `{name}`: {error}")).into()
             }
             error => anyhow::Error::new(error).context(format!("cannot redact `{name}`")),
@@ -157,7 +164,8 @@ fn rewrite(
         terminal_output::warn(&format!("{name}: {message}; its {bytes} byte{s} are left out"));
     }
     // Before the commit: until then the old tape is untouched.
-    if args.in_place && !args.force && !report.skipped.is_empty() {
+    let loses_lines = !report.skipped.is_empty() || report.torn_bytes.is_some();
+    if args.in_place && !args.force && loses_lines {
         let message = format!("`{name}` has lines that are not entries and would be lost");
         let failure = Failure::new(Exit::Findings, message);
         return Err(failure.hint("write another tape with -o, or pass --force").into());

@@ -69,7 +69,7 @@ impl DivergenceView<'_> {
             out.push_str(&diff_view::render(&found, self.palette, "    "));
         }
         if divergence.passed_on {
-            out.push_str("  the live server was asked instead\n");
+            out.push_str("  the live server is asked instead\n");
         }
         out
     }

@@ -43,8 +43,14 @@ pub(crate) fn duration(us: u64) -> String {
     if let secs @ 0..3600 = rounded(us, 1_000_000) {
         return format!("{}m{:02}s", secs / 60, secs % 60);
     }
-    let minutes = rounded(us, 60_000_000);
-    format!("{}h{:02}m", minutes / 60, minutes % 60)
+    if let minutes @ 0..6000 = rounded(us, 60_000_000) {
+        return format!("{}h{:02}m", minutes / 60, minutes % 60);
+    }
+    // A tape may claim any latency, and the columns have no room for more.
+    match rounded(us, 3_600_000_000) {
+        hours @ 0..24_000 => format!("{}d{:02}h", hours / 24, hours % 24),
+        hours => format!("{}d", hours / 24),
+    }
 }
 
 /// A count of bytes, rounded.
@@ -82,6 +88,9 @@ mod tests {
         let told = [499, 500, 1_960_000, 999_500, 59_950_000, 119_600_000, 3_599_500_000];
         let expected = ["0 ms", "1 ms", "2.0 s", "1.0 s", "1m00s", "2m00s", "1h00m"];
         assert_eq!(told.map(duration), expected);
+        let told = [359_999, 360_000, 100_000_020, 8_640_000_000].map(|secs| secs * 1_000_000);
+        assert_eq!(told.map(duration), ["4d04h", "4d04h", "1157d", "100000d"]);
+        assert_eq!(duration(359_940_000_000), "99h59m");
         let told = [1949, 1950, 999_949, 999_950, 999_950_000, u64::MAX].map(bytes);
         let expected = ["1.9 kB", "2.0 kB", "999.9 kB", "1.0 MB", "1.0 GB", "18446744073.7 GB"];
         assert_eq!(told, expected);

@@ -17,6 +17,7 @@ pub(crate) mod unused;
 pub(crate) mod verify;
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use tapegate_core::time::{SubSecond, Timestamp, write_rfc3339};
@@ -222,29 +223,31 @@ impl RunReport {
         }
     }
 
-    /// The same, merged with the earlier starts of the same run in the file. `None` if it has no
-    /// such report.
-    pub(crate) fn append_to(&mut self, file: &Path, text: &[u8]) -> Option<Vec<u8>> {
-        let command = self.command;
+    /// The same, merged with the earlier starts of the same run in the file.
+    pub(crate) fn append_to(&mut self, file: &Path, text: &[u8]) -> Result<Vec<u8>, MergeError> {
+        let (command, other) = (self.command, MergeError::Unreadable);
         match ReportFormat::of(file) {
             ReportFormat::Json => {
-                let (mut earlier, run_id) = json_report::EarlierReport::read(text, command)?;
+                let read = json_report::EarlierReport::read(text, command);
+                let (mut earlier, run_id) = read.ok_or(other)?;
                 // This start is in the file as unfinished; its result takes that place.
                 let own = self.registered().filter(|own| earlier.remove_start(*own));
                 self.number_after(earlier.starts(), own, run_id)?;
-                Some(json_report::write_after(self, &earlier))
+                Ok(json_report::write_after(self, &earlier))
             }
             ReportFormat::Junit => {
-                let (mut earlier, run_id) = junit::EarlierSuites::read(text, command)?;
+                let read = junit::EarlierSuites::read(text, command);
+                let (mut earlier, run_id) = read.ok_or(other)?;
                 let own = self.registered().filter(|own| earlier.remove_start(*own));
                 self.number_after(earlier.starts(), own, run_id)?;
-                Some(junit::write_after(self, earlier))
+                Ok(junit::write_after(self, earlier))
             }
             ReportFormat::Sarif => {
-                let (mut earlier, run_id) = sarif::EarlierRun::read(text, command)?;
+                let read = sarif::EarlierRun::read(text, command);
+                let (mut earlier, run_id) = read.ok_or(other)?;
                 let own = self.registered().filter(|own| earlier.remove_start(*own));
                 self.number_after(earlier.starts(), own, run_id)?;
-                Some(sarif::write_after(self, earlier))
+                Ok(sarif::write_after(self, earlier))
             }
         }
     }
@@ -256,26 +259,34 @@ impl RunReport {
     }
 
     /// Numbers this start after the earlier ones of the same run, unless it already has its `own`
-    /// number; `None` if they belong to another run. A start without a run id joins the existing
-    /// one.
+    /// number. A start without a run id joins the existing one.
     fn number_after(
         &mut self,
         starts: u64,
         own: Option<(u64, u32)>,
         run_id: Option<String>,
-    ) -> Option<()> {
-        let start = self.start.as_mut()?;
+    ) -> Result<(), MergeError> {
+        let start = self.start.as_mut().ok_or(MergeError::OtherRun)?;
         // A report of another run must not add to this one's outcome.
         if start.run_id.is_some() && start.run_id != run_id {
-            return None;
+            return Err(MergeError::OtherRun);
         }
         (start.number, start.run_id) = (own.map_or(starts + 1, |(number, _)| number), run_id);
-        Some(())
+        Ok(())
     }
 }
 
+/// Why a start cannot be added to a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReportFormat {
+pub(crate) enum MergeError {
+    /// It is a report of another run.
+    OtherRun,
+    /// It is not a whole report of the same command, in the format that the file name asks for.
+    Unreadable,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReportFormat {
     Json,
     Junit,
     Sarif,
@@ -283,7 +294,7 @@ enum ReportFormat {
 
 impl ReportFormat {
     /// Decided by the file name: `.xml` is JUnit, `.sarif` SARIF, anything else JSON.
-    fn of(file: &Path) -> Self {
+    pub(crate) fn of(file: &Path) -> Self {
         // Some systems write extensions in upper case.
         let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         match name {
@@ -291,6 +302,16 @@ impl ReportFormat {
             name if name.ends_with(".sarif") || name.ends_with(".sarif.json") => Self::Sarif,
             _ => Self::Json,
         }
+    }
+}
+
+impl fmt::Display for ReportFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Json => "JSON",
+            Self::Junit => "JUnit",
+            Self::Sarif => "SARIF",
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use tapegate_core::time::{SubSecond, write_rfc3339};
 use super::columns::{pad, truncate_to, width};
 use super::json::JsonWriter;
 use super::palette::Palette;
-use super::{outcome_labels, visible_text};
+use super::{outcome_labels, plural, visible_text};
 use crate::zone::TimeZone;
 
 /// The upper bounds of the histogram's bars, in milliseconds.
@@ -129,7 +129,10 @@ fn summary(
     let odd = [
         (stats.anomalies, "not a message"),
         (stats.faults, "unreadable"),
-        (stats.stray_answers, "answers to no request"),
+        (
+            stats.stray_answers,
+            if stats.stray_answers == 1 { "answer to no request" } else { "answers to no request" },
+        ),
         (stats.by_tapegate, "by tapegate"),
     ];
     parts.extend(odd.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")));
@@ -190,8 +193,8 @@ fn histogram(latencies: &Latencies, palette: Palette) -> String {
     let mut out = format!(
         "\n{}\n",
         palette.bold(&format!(
-            "latency of {} answers: mean {}, longest {}",
-            latencies.count(),
+            "latency of {}: mean {}, longest {}",
+            plural(latencies.count(), "answer"),
             outcome_labels::duration(latencies.mean_ms().saturating_mul(1000)),
             outcome_labels::duration(latencies.max_ms().saturating_mul(1000))
         ))

@@ -124,7 +124,8 @@ fn a_server_that_is_not_there_is_told_at_once() {
     let said = String::from_utf8(run.stderr).unwrap();
     assert_eq!(
         said,
-        "error: cannot start `no-such-server`: No such file or directory (os error 2)\n"
+        "error: cannot start `no-such-server`: No such file or directory (os error 2)\n\n\
+         hint: check its spelling and `PATH`; a client's `PATH` may be shorter than a shell's\n"
     );
 }
 

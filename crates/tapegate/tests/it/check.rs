@@ -184,6 +184,11 @@ fn every_fault_of_a_thoughtjack_tape_is_found_with_its_line() {
         "note",
         "request 1 (`m`) was never answered",
     );
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    let cancelled = [HEADER, &message(1, "c2s", ASK), &message(2, "c2s", cancel), &footer(2, 2, 0)];
+    finds(&cancelled, 2, "note", "request 1 (`m`) was cancelled and not answered");
+    let (out, _) = check(&cancelled.join("\n"), "jsonl");
+    assert!(out.contains(r#""unanswered":0"#), "{out}");
     finds(
         &[HEADER, &message(1, "s2c", ANSWER), &footer(1, 0, 1)],
         2,

@@ -107,6 +107,18 @@ fn the_samples_of_the_document_are_as_the_goldens_have_them() {
 }
 
 #[test]
+fn an_empty_name_is_a_usage_error() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), "").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapegate"));
+    let arguments = ["convert", "-r", "t.jsonl", "-o", "x.yaml", "--name", ""];
+    let done = command.args(arguments).current_dir(folder.path()).output().unwrap();
+    assert_eq!(done.status.code(), Some(64));
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert!(stderr.contains("'--name <NAME>': must not be empty"), "{stderr}");
+}
+
+#[test]
 fn ec_rec_001_a_tape_of_a_header_alone_is_converted_to_a_minimal_scenario() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("empty.jsonl"), format!("{HEADER}\n")).unwrap();

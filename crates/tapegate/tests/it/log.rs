@@ -172,6 +172,25 @@ fn files_are_read_by_their_names() {
 }
 
 #[test]
+fn a_file_that_is_not_a_log_gets_one_error() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, code, message) in [
+        ("nonsense\n".repeat(1000), 2, "`x` is not an activity log: nothing in it is an event\n"),
+        ("{\"a\":1}\n".to_owned(), 2, "`x` is not an activity log: nothing in it is an event\n"),
+        (String::new(), 0, "`x` has no events\n"),
+    ] {
+        fs::write(folder.path().join("x"), text).unwrap();
+        let out = says(folder.path(), &["log", "x"], code);
+        assert!(out.ends_with(message) && out.lines().count() == 1, "{out}");
+    }
+    let text = "{\"kind\":\"decision\"}\n".to_owned() + &"nonsense\n".repeat(1000);
+    fs::write(folder.path().join("x"), text).unwrap();
+    let out = says(folder.path(), &["log", "x"], 1);
+    assert!(out.contains("x: 980 more lines are not events"), "{out}");
+    assert!(out.lines().count() < 30, "{out}");
+}
+
+#[test]
 fn a_tape_is_not_taken_for_a_log() {
     let folder = tempfile::tempdir().unwrap();
     let thoughtjack = r#"{"type":"header","version":"1.0","name":"s","recorded_at":"2026-03-20T14:22:11.000000Z","upstream":"x","thoughtjack_version":"0.1.0"}"#;

@@ -3,6 +3,7 @@
 mod existing_tape;
 mod flush_on_exit;
 mod not_mcp;
+mod server_end;
 
 use std::io::Write;
 use std::process::{Command, Stdio};

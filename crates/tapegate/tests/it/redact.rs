@@ -108,6 +108,32 @@ fn in_place_keeps_a_tape_with_lines_that_would_be_lost() {
 }
 
 #[test]
+fn in_place_keeps_a_torn_last_line_unless_forced() {
+    let folder = tempfile::tempdir().unwrap();
+    let torn = tape() + "{\"type\":\"mess";
+    fs::write(folder.path().join("t.jsonl"), &torn).unwrap();
+    let arguments = ["t.jsonl", "--in-place", "--redact", "secrets"];
+    let done = redact(folder.path(), &arguments);
+    assert_eq!(done.status.code(), Some(1));
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert!(stderr.contains("has lines that are not entries and would be lost"), "{stderr}");
+    assert_eq!(fs::read_to_string(folder.path().join("t.jsonl")).unwrap(), torn);
+    let done = redact(folder.path(), &[&arguments[..], &["--force"]].concat());
+    assert_eq!(done.status.code(), Some(1));
+    assert!(!fs::read_to_string(folder.path().join("t.jsonl")).unwrap().ends_with("mess"));
+}
+
+#[test]
+fn a_dash_is_not_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = redact(folder.path(), &["-", "-o", "x.jsonl", "--redact", "secrets"]);
+    assert_eq!(done.status.code(), Some(64));
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert!(stderr.contains("does not read standard input as `-`"), "{stderr}");
+    assert!(stderr.contains("/dev/stdin"), "{stderr}");
+}
+
+#[test]
 fn a_bad_rule_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     let run = redact(folder.path(), &["t.jsonl", "--in-place", "--redact", "params.[0]"]);

@@ -243,6 +243,33 @@ fn what_is_not_a_tape_is_told() {
 }
 
 #[test]
+fn a_tape_in_utf_16_is_named_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "{\"type\":\"header\"}\n".repeat(3);
+    let bytes: Vec<u8> =
+        std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    fs::write(folder.path().join("t.jsonl"), bytes).unwrap();
+    let mut command = tapegate();
+    let done = command.args(["show", "t.jsonl"]).current_dir(folder.path()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("hint: it is UTF-16 text"), "{stderr}");
+}
+
+#[test]
+fn slow_takes_a_duration_with_its_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    for (flag, code) in [("--slow=1s", 3), ("--slow=500", 3), ("--slow=x", 64)] {
+        let mut command = tapegate();
+        command.args(["show", flag, "none.jsonl"]).current_dir(folder.path());
+        let done = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(code), "{stderr}");
+        assert_eq!(stderr.contains("expected milliseconds such as 500"), code == 64, "{stderr}");
+    }
+}
+
+#[test]
 fn the_tapes_of_a_folder_are_shown_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("tapes/files");

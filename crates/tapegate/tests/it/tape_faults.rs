@@ -258,7 +258,8 @@ fn a_tape_that_is_deleted_ends_the_session() {
     // The file is checked at each request; the one after the first failed check ends the session.
     let many: String = (2..20_000).map(request).collect();
     run.send_aside(many.into_bytes());
-    run.end().exits(3).complains("the file was deleted").leaves_no_process();
+    let end = run.end().exits(3).complains("the file was deleted").leaves_no_process();
+    assert!(!end.stderr.contains("free some space"), "{}", end.stderr);
 }
 
 #[test]
@@ -284,7 +285,7 @@ fn a_server_that_cannot_be_started_costs_no_tape() {
         assert_eq!(done.status.code(), Some(4));
         let output_text =
             "error: cannot start `/no/such/server`: No such file or directory (os error 2)\n";
-        assert_eq!(String::from_utf8_lossy(&done.stderr), output_text);
+        assert!(String::from_utf8_lossy(&done.stderr).starts_with(output_text));
         assert_eq!(fs::read_to_string(&tape).unwrap(), "precious");
     }
 }

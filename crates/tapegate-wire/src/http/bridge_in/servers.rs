@@ -131,7 +131,8 @@ impl BridgeServer {
         };
         let (cause, status) = (EndCause::Server, child.status());
         let stderr_tail = child.stderr_tail().await;
-        on_end(&SessionOutcome { cause, status, unanswered, stderr_tail });
+        let was_terminated = child.was_terminated();
+        on_end(&SessionOutcome { cause, status, was_terminated, unanswered, stderr_tail });
     }
 }
 

@@ -153,5 +153,5 @@ fn print(
         text += &format!(", head {}", head.text());
         members.extend([("seq", head.seq.into()), ("head", head.text().into())]);
     }
-    report.print(args.format, Some(FileSummary { text, members }), out)
+    report.print(args, Some(FileSummary { text, members }), out)
 }

@@ -33,6 +33,6 @@ pub(super) fn check(
         let members = [report.counts(), vec![("cases", cases.into())]].concat();
         FileSummary { text: plural(cases, "case"), members }
     });
-    report.print(args.format, summary, out)?;
+    report.print(args, summary, out)?;
     Ok(report.is_bad(args.strict))
 }

@@ -40,7 +40,7 @@ pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Re
         members.extend([("servers", servers.into()), ("definitions", pins.into())]);
         FileSummary { text, members }
     });
-    report.print(args.format, summary, out)?;
+    report.print(args, summary, out)?;
     Ok(!list.is_empty())
 }
 

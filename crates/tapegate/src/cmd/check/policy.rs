@@ -48,7 +48,7 @@ pub(super) fn check(
         trust::warn_if_not_in_force(path);
     }
     let summary = policy.as_ref().map(|policy| summarize(policy, &report));
-    report.print(args.format, summary, out)?;
+    report.print(args, summary, out)?;
     Ok(report.is_bad(args.strict))
 }
 

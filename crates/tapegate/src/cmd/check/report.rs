@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tapegate_core::tape::TapeSeverity;
 use tapegate_yaml::finding::{Finding, Severity, finding_line};
 
-use super::{CheckFormat, verdict};
+use super::{Args, CheckFormat, verdict};
 use crate::views::visible_text;
 
 /// What was found in a file, and in the files that belong to it.
@@ -68,14 +68,15 @@ impl<'a> CheckReport<'a> {
     /// Prints the findings, one per line, and then the summary of a file that could be read.
     pub(super) fn print(
         &self,
-        format: CheckFormat,
+        args: &Args,
         summary: Option<FileSummary>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        match format {
+        match args.format {
             CheckFormat::Text => {
                 self.findings.iter().try_for_each(|found| writeln!(out, "{}", self.text(found)))?;
-                let (main, verdict) = (visible_text::inline(self.main, usize::MAX), self.verdict());
+                let (main, verdict) =
+                    (visible_text::inline(self.main, usize::MAX), self.verdict(args.strict));
                 let summary = summary.map(|summary| format!(", {}", summary.text));
                 writeln!(out, "{main}: {verdict}{}", summary.unwrap_or_default())
             }
@@ -102,8 +103,8 @@ impl<'a> CheckReport<'a> {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
 
-    fn verdict(&self) -> String {
-        verdict(self.count(TapeSeverity::Error), self.count(TapeSeverity::Warning))
+    fn verdict(&self, strict: bool) -> String {
+        verdict(self.count(TapeSeverity::Error), self.count(TapeSeverity::Warning), strict)
     }
 
     fn text(&self, found: &ReportFinding<'_>) -> String {

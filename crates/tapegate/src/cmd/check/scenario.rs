@@ -6,8 +6,8 @@ use std::path::Path;
 use tapegate_scenario::load::{self, LoadOptions, ScenarioFileKind, ScenarioLoadResult};
 use tapegate_scenario::model::Scenario;
 
-use super::Args;
 use super::report::{CheckReport, FileSummary};
+use super::{Args, LIBRARY};
 use crate::local_files::{LocalFiles, limits};
 use crate::views::plural;
 
@@ -19,9 +19,10 @@ pub(super) fn check(
     disk: &LocalFiles,
     out: &mut dyn Write,
 ) -> anyhow::Result<bool> {
+    let library = args.library.as_deref().unwrap_or(Path::new(LIBRARY));
     let loading = LoadOptions {
         files: disk,
-        library: Some(args.library.to_string_lossy().into_owned()),
+        library: Some(library.to_string_lossy().into_owned()),
         limits: limits()?,
         form,
     };
@@ -33,7 +34,7 @@ pub(super) fn check(
     let ScenarioLoadResult { scenario, findings, sources } = &loaded;
     let report = CheckReport::yaml("scenario", &main, findings, sources);
     let summary = scenario.as_ref().map(|scenario| summarize(scenario, &report));
-    report.print(args.format, summary, out)?;
+    report.print(args, summary, out)?;
     Ok(report.is_bad(args.strict))
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use tapegate_core::tape::{
-    BATCH, LineProblem, TapeAudit, TapeFinding, TapeLine, TapeSeverity, TapeTotals,
+    BATCH, LineProblem, NumberedLine, TapeAudit, TapeFinding, TapeLine, TapeSeverity, TapeTotals,
 };
 use tapegate_store::tape_source::TapeSource;
 use tapegate_store::tape_writer;
@@ -48,7 +48,7 @@ pub(super) fn check(
         detail: FindingContext::Plain,
     });
     let report = CheckReport { kind: "tape", main: &main, findings: found.collect() };
-    report.print(args.format, Some(summarize(totals)), out)?;
+    report.print(args, Some(summarize(totals)), out)?;
     Ok(report.is_bad(args.strict))
 }
 
@@ -99,14 +99,15 @@ fn check_anomaly_file(
     let name = visible_text::path(&anomaly_file);
     let mut source = TapeSource::open(&anomaly_file, terminal_output::progress(&anomaly_file))
         .with_context(|| format!("cannot read `{name}`"))?;
-    let (mut frames, mut faults) = (0u64, 0u64);
+    let (mut frames, mut batches, mut faults) = (0u64, 0u64, 0u64);
     while let Some(next) = source.reader.next() {
         match next {
-            // The elements of a batch are on the tape as messages.
-            Ok(numbered) => {
-                frames +=
-                    u64::from(matches!(numbered.entry, TapeLine::Bad(bad) if bad.reason != BATCH))
-            }
+            Ok(NumberedLine { entry: TapeLine::Bad(bad), .. }) => match bad.reason == BATCH {
+                // Its elements are on the tape as messages.
+                true => batches += 1,
+                false => frames += 1,
+            },
+            Ok(_) => {}
             Err(LineProblem::Io { source, .. }) => {
                 return Err(source).with_context(|| format!("cannot read `{name}`"));
             }
@@ -118,7 +119,13 @@ fn check_anomaly_file(
     }
     totals.anomalies += frames;
     let frames = plural(frames, "frame");
-    let message = format!("`{name}` holds {frames} that could not be recorded as messages");
+    let batches = match batches {
+        0 => String::new(),
+        1 => ", and 1 batch as it was sent".to_owned(),
+        count => format!(", and {count} batches as they were sent"),
+    };
+    let message =
+        format!("`{name}` holds {frames} that could not be recorded as messages{batches}");
     findings.push(TapeFinding { line: 0, severity: TapeSeverity::Note, message });
     if faults > 0 {
         let message = format!("`{name}` has {} that cannot be read", plural(faults, "line"));

@@ -17,6 +17,7 @@ use tapegate_store::{OpenError, atomic_file, input, tape_writer};
 
 use super::{Args, ConvertDialectArg, ConvertFormat};
 use crate::exit::{Exit, Failure};
+use crate::tape_loader;
 use crate::terminal_output;
 use crate::verbosity;
 use crate::views::json::JsonWriter;
@@ -142,6 +143,7 @@ fn translate(
                 return Err(Failure::new(Exit::Invalid, message).into());
             }
         };
+        tape_loader::check_version(&name.to_string(), line.line, &line.entry)?;
         if std::mem::take(&mut first) && dialect(&line.entry) == Some(to) {
             let message = format!("`{name}` already has that dialect");
             return Err(Failure::new(Exit::Invalid, message).into());
@@ -321,8 +323,8 @@ fn print_summary(args: &Args, done: TranslationStats, out: &mut dyn Write) -> an
         writeln!(out)?;
     } else if !verbosity::is_quiet() {
         let (messages, frames) = (plural(messages, "message"), plural(anomalies, "frame"));
-        let verb = if anomalies == 1 { "is" } else { "are" };
-        writeln!(out, "{name}: {messages}, {frames} that {verb} not messages")?;
+        let verb = if anomalies == 1 { "is not a message" } else { "are not messages" };
+        writeln!(out, "{name}: {messages}, {frames} that {verb}")?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tapegate_core::tape::Dialect;
 use tapegate_wire::recorded_session::OnTapeError;
 
+use crate::argument_values::non_empty;
 use crate::output_file::{CLIENTS, file_only_parser};
 use crate::redaction::RedactArgs;
 use crate::upstream::UpstreamArgs;
@@ -35,9 +36,9 @@ pub(crate) struct RecordArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = TAPE_EXAMPLES)]
 pub(crate) struct TapeArgs {
-    /// The tape to write; if it exists, the next free name is used (see --if-exists) [default: a new
-    /// file in --tape-dir]
-    #[arg(long, visible_alias = "out", value_name = "FILE")]
+    /// The tape to write; if it exists, the next free name is used (see --if-exists). In a folder, named with a
+    /// `/` at its end, each session gets its own tape [default: a new file in --tape-dir]
+    #[arg(long, visible_alias = "out", value_name = "FILE|DIR/")]
     pub(super) tape: Option<PathBuf>,
     /// The folder for tapes without a name
     #[arg(long, value_name = "DIR", default_value = "./tapes", conflicts_with = "tape", value_parser = file_only_parser(CLIENTS))]
@@ -59,13 +60,13 @@ pub(crate) struct WireArgs {
     pub(super) upstream: UpstreamArgs,
     /// Listen on this address for HTTP clients, instead of serving one on standard input and
     /// output; without a host, on loopback. Ctrl-C stops it
-    #[arg(long, value_name = "[HOST:]PORT")]
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = non_empty)]
     pub(super) http: Option<String>,
     /// A name for the recording, in the header of the thoughtjack dialect
     #[arg(long)]
     pub(super) name: Option<String>,
     /// Tags for the recording, separated by commas, in the same header
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = non_empty)]
     pub(super) tags: Vec<String>,
     #[command(flatten)]
     pub(super) redaction: RedactArgs,
@@ -161,8 +162,10 @@ In a client's config (.mcp.json):
     \"args\": [\"record\", \"-o\", \"/tmp/tapes/\", \"--name\", \"files\", \"--\",
              \"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \"/tmp\"]}}}
 
-Exits with the server's exit code. Exit 3: the tape could not be written; 4: the server could not
-be started or reached; 64: wrong usage.";
+Exits with the server's exit code. If that is not 0, standard error says how the server ended. The
+code is 0 if the server still ran after the client had left, and had to be ended. Without a server
+that ended, 3: the tape could not be written; 4: the server could not be started or reached; 64:
+wrong usage. A signal ends it with 128 plus its number (Ctrl-C: 130).";
 
 const TAPE_EXAMPLES: &str = "\
 Examples:

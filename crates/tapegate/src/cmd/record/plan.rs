@@ -39,10 +39,7 @@ impl RecordPlan {
         let upstream = args.wire.upstream.required("to record")?;
         let (dialect, clock) = (args.dialect.into(), Clock::start());
         require_a_file(&args.output)?;
-        // A path that ends in `/` is a folder even if it does not exist yet.
-        let folder =
-            args.output.is_dir() || args.output.as_os_str().as_encoded_bytes().ends_with(b"/");
-        let target = match folder {
+        let target = match names_a_folder(&args.output)? {
             true => {
                 TapeTarget::Folder(args.output, args.wire.name.as_deref().map(sanitize_file_name))
             }
@@ -63,6 +60,9 @@ impl RecordPlan {
         check_dialect_flags(dialect, &args.wire, args.wire.name.is_some())?;
         args.tape.as_deref().map_or(Ok(()), require_a_file)?;
         let target = match (args.tape, args.session) {
+            (Some(path), _) if ends_in_slash(&path) && names_a_folder(&path)? => {
+                TapeTarget::Folder(path, None)
+            }
             (Some(path), _) => TapeTarget::File(path),
             (None, None) => TapeTarget::Folder(args.tape_dir, None),
             (None, Some(word)) if sanitize_file_name(&word) == word => {
@@ -105,6 +105,7 @@ impl RecordPlan {
             Err(
                 error @ (OpenError::Exists { .. }
                 | OpenError::Busy { .. }
+                | OpenError::Compressed { .. }
                 | OpenError::NotATape { .. }),
             ) if existing != OnExisting::Refuse => {
                 terminal_output::info(&error.to_string());
@@ -149,6 +150,27 @@ impl RecordPlan {
         };
         Ok(tape.open(self.clock.now()))
     }
+}
+
+fn ends_in_slash(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// Whether each session gets a tape of its own in a folder of this name. A path that ends in `/` is
+/// a folder even if it does not exist yet.
+fn names_a_folder(path: &Path) -> Result<bool, Failure> {
+    if !ends_in_slash(path) {
+        return Ok(path.is_dir());
+    }
+    // Without the slash, or a file could not be looked at.
+    let bare: PathBuf = path.components().collect();
+    if bare.exists() && !bare.is_dir() {
+        let (name, file) = (path.display(), bare.display());
+        let message = format!("`{name}` would be a folder, but `{file}` is a file");
+        return Err(Failure::new(Exit::Usage, message)
+            .hint("leave out the `/` to name the file, or name another folder"));
+    }
+    Ok(true)
 }
 
 /// Rejects `-`, which stands for standard output elsewhere.

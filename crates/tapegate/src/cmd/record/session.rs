@@ -1,8 +1,9 @@
 //! Runs a recording, from its start to its exit code.
 
+use std::io::{self, ErrorKind};
 use std::rc::Rc;
 
-use tapegate_store::tape_writer::TapeWriter;
+use tapegate_store::tape_writer::{AnomalyCounts, TapeWriter};
 use tapegate_wire::http::bridge_in::OnServerEnd;
 use tapegate_wire::recorded_session::RecordedSession;
 use tapegate_wire::signals::Signals;
@@ -43,7 +44,21 @@ pub(super) fn run(plan: RecordPlan) -> anyhow::Result<Exit> {
     let mut recording = RecordSession { plan: &plan, tape: None };
     match runtime.block_on(session::run(&route, signals, &mut recording))? {
         SessionEnd::Exit(exit) => Ok(exit),
-        SessionEnd::NoServer(error, _) => Err(Failure::new(Exit::Transport, error).into()),
+        SessionEnd::NoServer(error, _) => {
+            let hint = start_hint(&error.program);
+            Err(Failure::new(Exit::Transport, error).hint(hint).into())
+        }
+    }
+}
+
+/// What to do about a program that cannot be started.
+fn start_hint(program: &str) -> &'static str {
+    match program.split_once('=') {
+        // As a shell has it, which is not used here.
+        Some((name, _)) if !name.is_empty() && !name.contains('/') => {
+            "variables are set by `env`: write `env NAME=VALUE` in front of the command"
+        }
+        _ => "check its spelling and `PATH`; a client's `PATH` may be shorter than a shell's",
     }
 }
 
@@ -93,11 +108,14 @@ fn finish_session(
     if let (false, Some(tape)) = (quiet, tape) {
         print_summary(&tape.0.borrow());
     }
-    if let EndCause::Server = outcome.cause {
+    if ended_unexpectedly(&outcome) {
         report_server_end(&outcome, quiet);
     }
     if let EndCause::Tape(error) = &outcome.cause {
-        let hint = "free some space, or pass --on-tape-error continue to continue without a tape";
+        let hint = match is_full(error.as_ref()) {
+            true => "free some space, or pass --on-tape-error continue to continue without a tape",
+            false => "pass --on-tape-error continue to continue without a tape",
+        };
         terminal_output::error(&format!("the session was stopped: {error}"), Some(hint));
         return Exit::Io;
     }
@@ -107,6 +125,26 @@ fn finish_session(
         return Exit::Io;
     }
     session::exit_of(&outcome)
+}
+
+/// Whether there was no room for what a tape should hold.
+fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|error| {
+        use ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+    })
+}
+
+/// Whether the server ended by itself, and not as a server does whose client has left.
+fn ended_unexpectedly(outcome: &SessionOutcome) -> bool {
+    match (&outcome.cause, outcome.status) {
+        (EndCause::Server, _) => true,
+        (EndCause::Client, Some(status)) => {
+            !outcome.was_terminated && (!status.success() || outcome.unanswered > 0)
+        }
+        _ => false,
+    }
 }
 
 /// Reports that the server exited by itself, and how. The client only sees its input end, as it
@@ -146,13 +184,17 @@ fn print_summary(tape: &TapeWriter) {
     terminal_output::info(&format!(
         "recorded {total} {noun} ({client} client, {server} server) to {path}"
     ));
-    let (anomalies, place) = tape.anomalies();
-    if anomalies > 0 {
-        let frames =
-            if anomalies == 1 { "1 frame was" } else { &format!("{anomalies} frames were") };
-        terminal_output::warn(&format!(
-            "{frames} not a plain JSON-RPC message, or not delivered; see {}",
-            place.display()
-        ));
+    let AnomalyCounts { frames, batches, path } = tape.anomalies();
+    let mut parts = Vec::new();
+    if frames > 0 {
+        let are = if frames == 1 { "1 frame was" } else { &format!("{frames} frames were") };
+        parts.push(format!("{are} not a JSON-RPC message, or not delivered"));
+    }
+    if batches > 0 {
+        let are = if batches == 1 { "1 batch is" } else { &format!("{batches} batches are") };
+        parts.push(format!("{are} also kept as sent"));
+    }
+    if !parts.is_empty() {
+        terminal_output::warn(&format!("{}; see {}", parts.join("; "), path.display()));
     }
 }

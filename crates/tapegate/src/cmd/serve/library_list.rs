@@ -8,6 +8,8 @@ use super::args::ServeFormat;
 use super::library;
 use super::plan::ScenarioOrigin;
 use crate::exit::Exit;
+use crate::screen;
+use crate::views::columns::{truncate_to, width};
 use crate::views::json::{JsonWriter, quoted};
 use crate::views::json_list::JsonList;
 
@@ -26,7 +28,12 @@ pub(super) fn print(format: ServeFormat, out: &mut dyn Write) -> anyhow::Result<
                 let about = &scenario.about;
                 let severity = about.severity.as_deref().unwrap_or("-");
                 let title = about.name.as_deref().unwrap_or_default();
-                writeln!(out, "{name:26} {severity:9} {title} ({})", about.tags.join(", "))?;
+                let line = format!("{name:26} {severity:9} {title}");
+                let tagged = format!("{line} ({})", about.tags.join(", "));
+                let columns = screen::columns().unwrap_or(usize::MAX);
+                // The tags are in the JSON, too; a line that wraps is harder to read.
+                let line = if width(&tagged) > columns { &line } else { &tagged };
+                writeln!(out, "{}", truncate_to(line, columns))?;
             }
             ServeFormat::Json | ServeFormat::Jsonl => {
                 out.write_all(&tapegate_core::json::compact(&object(name, &scenario)))?;

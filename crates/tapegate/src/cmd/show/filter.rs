@@ -8,6 +8,7 @@ use tapegate_core::tape::timeline::{
 use tapegate_policy::glob::Glob;
 
 use crate::exit::{Exit, Failure};
+use crate::units;
 use crate::views::timeline::CallDecision;
 
 /// What can be said about it on a command line.
@@ -25,8 +26,19 @@ pub(super) struct RowFilterArgs {
     #[arg(long)]
     errors: bool,
     /// Only requests that took at least this many milliseconds [default: 1000], or have no answer
-    #[arg(long, value_name = "MS", num_args = 0..=1, require_equals = true, default_missing_value = "1000")]
+    #[arg(long, value_name = "MS", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = milliseconds)]
     slow: Option<u64>,
+}
+
+/// Parses a number of milliseconds, or a duration with its unit.
+fn milliseconds(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(ms) => Ok(ms),
+        Err(_) if text.starts_with(|first: char| first.is_ascii_digit()) => {
+            Ok(units::duration(text)?.as_millis() as u64)
+        }
+        Err(_) => Err("expected milliseconds such as 500, or a duration such as 2s".to_owned()),
+    }
 }
 
 /// Selects the rows to show.

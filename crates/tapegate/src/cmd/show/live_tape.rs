@@ -13,7 +13,7 @@ use tapegate_store::followed_tape::{FollowedLine, FollowedTape};
 use tapegate_store::tape_writer;
 
 use super::RowPrinter;
-use crate::{terminal_output, verbosity};
+use crate::{tape_loader, terminal_output, verbosity};
 
 /// How long a line waits for its answer before it is printed without one.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -35,7 +35,7 @@ pub(super) fn run(
     loop {
         let mut grown = false;
         while let Some((number, line)) = tape.next_line().with_context(cannot)? {
-            following.line(number, &line);
+            following.line(&path.display().to_string(), number, &line)?;
             following.print(printer)?;
             grown = true;
         }
@@ -67,17 +67,19 @@ struct FollowState {
 }
 
 impl FollowState {
-    fn line(&mut self, number: u64, line: &FollowedLine) {
+    fn line(&mut self, tape: &str, number: u64, line: &FollowedLine) -> anyhow::Result<()> {
         let FollowedLine::Whole(line) = line else {
             let fault = LineFault::TooLong(entry_bytes_max());
-            return self.timeline.line(&Err(LineProblem::Line { line: number, fault }));
+            self.timeline.line(&Err(LineProblem::Line { line: number, fault }));
+            return Ok(());
         };
         let text = line.trim_ascii();
         if text.is_empty() {
-            return;
+            return Ok(());
         }
         match TapeLine::read(text) {
             Ok(entry) => {
+                tape_loader::check_version(tape, number, &entry)?;
                 self.has_ended = matches!(entry, TapeLine::Footer(_));
                 self.timeline.entry(number, &entry);
             }
@@ -87,6 +89,7 @@ impl FollowState {
             },
             Err(fault) => self.timeline.add_unreadable(number, fault.to_string()),
         }
+        Ok(())
     }
 
     fn anomaly(&mut self, number: u64, line: &FollowedLine) {

@@ -238,13 +238,13 @@ fn a_start_joins_the_run_that_it_names_or_finds() {
             let text = with(there).format_for(file);
             for (run_id, joins) in [(None, true), (there, true), (Some("other"), false)] {
                 let merged = with(run_id).append_to(file, &text);
-                assert_eq!(merged.is_some(), joins, "{} {there:?} {run_id:?}", file.display());
+                assert_eq!(merged.is_ok(), joins, "{} {there:?} {run_id:?}", file.display());
             }
         }
         let serve = shell("serve", "s.yaml").append_to(file, &with(None).format_for(file));
-        assert!(serve.is_none(), "a report of another command");
+        assert_eq!(serve, Err(MergeError::Unreadable), "a report of another command");
         for text in ["", "{}", "the one before", "<?xml"] {
-            assert!(with(None).append_to(file, text.as_bytes()).is_none(), "{text}");
+            assert!(with(None).append_to(file, text.as_bytes()).is_err(), "{text}");
         }
     }
 }

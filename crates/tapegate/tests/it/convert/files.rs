@@ -101,14 +101,26 @@ fn what_cannot_be_converted_leaves_nothing_behind() {
     );
     fs::write(folder.path().join("t.jsonl"), sample().replace("localhost", &"x".repeat(2000)))
         .unwrap();
-    let run = convert(folder.path(), &["-r", "t.jsonl", "-o", "no/such/s.yaml"]);
-    fails(&run, 3, "No such file or directory");
+    let run = convert(folder.path(), &["-r", "t.jsonl", "-o", "t.jsonl/s.yaml"]);
+    fails(&run, 3, "Not a directory");
     // There is a file where the folder for large texts should be.
     fs::write(folder.path().join("s.yaml.assets"), "mine").unwrap();
     let run =
         convert(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml", "--max-inline-bytes", "1KB"]);
     fails(&run, 3, "cannot convert `t.jsonl`");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn the_folder_of_the_output_is_created() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), sample()).unwrap();
+    for arguments in [&["-o", "new/sub/s.yaml"][..], &["-o", "other/s.jsonl", "--to", "overwatch"]]
+    {
+        let run = convert(folder.path(), &[&["-r", "t.jsonl"], arguments].concat());
+        assert_eq!(run.status.code(), Some(0), "{run:?}");
+        assert!(folder.path().join(arguments[1]).is_file());
+    }
 }
 
 #[test]

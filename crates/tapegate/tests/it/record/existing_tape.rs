@@ -193,6 +193,8 @@ fn what_cannot_be_appended_to_gets_the_next_name() {
     for name in ["torn.jsonl", "small.jsonl.gz", "other.jsonl"] {
         let said = session(name, &["--if-exists", "append"]);
         assert!(said.contains("so this session is recorded to"), "{said}");
+        let is_compressed = said.contains("nothing is appended to a compressed tape");
+        assert_eq!(is_compressed, name.ends_with(".gz"), "{said}");
     }
     assert_eq!(fs::read(folder.path().join("torn.jsonl")).unwrap(), &torn[..torn.len() - 9]);
     assert_eq!(names(folder.path()).len(), 6);
@@ -230,6 +232,28 @@ fn a_client_that_starts_its_server_twice_works_again_and_again() {
             tapes.iter().for_each(|tape| peers::assert_valid(tape));
             assert!(tapes.len() > round, "{tapes:?}");
         }
+    }
+}
+
+#[test]
+fn a_path_that_ends_in_a_slash_is_a_folder_and_cannot_be_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("s.jsonl"), "precious").unwrap();
+    for arguments in [["record", "-o", "s.jsonl/"], ["tape", "--tape", "s.jsonl/"]] {
+        let mut command = Command::new(peers::tapegate());
+        let command = command.args(arguments).args(["--", "cat"]).current_dir(folder.path());
+        let done = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(64), "{stderr}");
+        let message = "`s.jsonl/` would be a folder, but `s.jsonl` is a file";
+        assert!(stderr.contains(message) && stderr.contains("leave out the `/`"), "{stderr}");
+    }
+    for arguments in [["record", "-o", "new/"], ["tape", "--tape", "other/"]] {
+        let mut command = Command::new(peers::tapegate());
+        let command = command.args(arguments).args(["--", "cat"]).current_dir(folder.path());
+        let done = command.stdin(std::process::Stdio::null()).output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+        assert_eq!(fs::read_dir(folder.path().join(arguments[2])).unwrap().count(), 1);
     }
 }
 

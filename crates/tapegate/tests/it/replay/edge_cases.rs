@@ -1,10 +1,10 @@
 //! The edge cases of the specification, one by one.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 
 use super::{HEADER, MODES, answer, ask, call, gzip, lines, messages, overwatch, refusal, tape};
-use crate::support::replay;
+use crate::support::{replay, tapegate};
 
 /// Two calls, answered in order.
 fn two() -> String {
@@ -210,6 +210,32 @@ fn ec_rec_008_a_tape_of_another_major_version_is_refused_with_both_versions() {
         let end = replay(tape).run(lines(&[call(1, "a", 1)]).as_bytes()).exits(2);
         end.complains(" cannot be read").complains(output_text).client_got(b"");
     }
+}
+
+#[test]
+fn every_command_that_reads_a_tape_refuses_another_major_version_with_both_versions() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = tape(&two()).replace("\"version\":\"1.0\"", "\"version\":\"2.0\"");
+    fs::write(folder.path().join("t.jsonl"), &text).unwrap();
+    for arguments in [
+        &["show", "t.jsonl"][..],
+        &["show", "--follow", "t.jsonl"],
+        &["stats", "t.jsonl"],
+        &["redact", "t.jsonl", "-o", "new.jsonl", "--redact", "secrets"],
+        &["redact", "t.jsonl", "--in-place", "--redact", "secrets"],
+        &["convert", "-r", "t.jsonl", "-o", "new.jsonl", "--to", "overwatch"],
+        &["convert", "-r", "t.jsonl", "-o", "new.yaml"],
+        &["policy", "generate", "t.jsonl"],
+    ] {
+        let mut command = tapegate();
+        let done = command.args(arguments).current_dir(folder.path()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{arguments:?}: {stderr}");
+        let message = "the tape has format 2.0, but this build reads formats 1.x\n";
+        assert!(stderr.ends_with(message), "{arguments:?}: {stderr}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{arguments:?}");
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("t.jsonl")).unwrap(), text);
 }
 
 #[test]

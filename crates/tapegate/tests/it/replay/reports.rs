@@ -117,10 +117,9 @@ fn a_server_behind_that_fails_is_a_failure_in_every_format() {
 }
 
 #[test]
-fn a_report_replaces_the_one_before_and_one_that_cannot_be_written_is_an_error() {
+fn a_report_takes_the_place_of_an_empty_file_and_one_that_cannot_be_written_is_an_error() {
     let setup = reporting();
-    let before = "{\n  \"tool\": \"tapegate\",\n  \"command\": \"verify\"\n}\n";
-    fs::write(setup.folder().join("r.json"), before).unwrap();
+    fs::write(setup.folder().join("r.json"), "\n").unwrap();
     let end = setup.run(lines(&[call(1, "t", 1)]).as_bytes()).exits(0);
     assert_eq!(counts(&json(end.run.folder())), [1, 0, 0, 0, 2]);
     let left: Vec<_> = fs::read_dir(end.run.folder()).unwrap().collect();
@@ -128,6 +127,12 @@ fn a_report_replaces_the_one_before_and_one_that_cannot_be_written_is_an_error()
 
     let setup = replay(three());
     let path = setup.folder().join("none/r.json");
+    let setup = setup.flags(&["--report", path.to_str().unwrap()]);
+    let end = setup.run(lines(&[call(1, "t", 1)]).as_bytes()).exits(0);
+    assert!(end.run.folder().join("none/r.json").exists(), "its folder is created");
+
+    let setup = replay(three());
+    let path = setup.tape_path().join("r.json");
     let setup = setup.flags(&["--report", path.to_str().unwrap()]);
     let end = setup.run(lines(&[call(1, "t", 1)]).as_bytes()).exits(3);
     end.complains("error: cannot write the report `").client_got(b"");

@@ -292,3 +292,51 @@ fn a_file_that_is_not_a_report_is_never_replaced_by_one() {
         );
     }
 }
+
+#[test]
+fn an_earlier_report_that_cannot_be_merged_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    start(folder, &[call(1, "new", 1)], &[]);
+    let failed = fs::read_to_string(folder.join("r.json")).unwrap();
+    let cut = |name: &str| {
+        let text = fs::read_to_string(folder.join(name)).unwrap();
+        text[..text.len() - 20].to_owned()
+    };
+    for (name, text) in [
+        ("renamed.xml", failed.clone()),
+        ("renamed.sarif", failed.clone()),
+        ("renamed.json", fs::read_to_string(folder.join("r.xml")).unwrap()),
+        ("torn.json", cut("r.json")),
+        ("torn.xml", cut("r.xml")),
+        ("torn.sarif", cut("r.sarif")),
+        ("serve.json", failed.replace("\"command\": \"replay\"", "\"command\": \"serve\"")),
+    ] {
+        fs::write(folder.join(name), &text).unwrap();
+        for flags in [&["--report", name][..], &["--report", name, "--run-id", "x"]] {
+            let (code, stderr) = start(folder, &good(), flags);
+            assert_eq!(code, Some(64), "{name}: {stderr}");
+            assert!(stderr.contains(&format!("`{name}` is not a whole ")), "{stderr}");
+            assert!(stderr.contains("or pass --report-mode new to replace it"), "{stderr}");
+        }
+        assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), text);
+        // A start that is refused is not listed in the other reports either.
+        assert_eq!(fs::read_to_string(folder.join("r.json")).unwrap(), failed);
+        let flags = ["--report", name, "--report-mode", "new"];
+        assert_eq!(start(folder, &good(), &flags).0, Some(0));
+        fs::write(folder.join("r.json"), &failed).unwrap();
+    }
+}
+
+#[test]
+fn a_report_that_is_named_twice_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let absolute = folder.join("r.json");
+    for again in ["r.json", "./r.json", absolute.to_str().unwrap()] {
+        let (code, stderr) = start(folder, &good(), &["--report", again]);
+        assert_eq!(code, Some(64), "{stderr}");
+        assert!(stderr.contains(&format!("--report names `{again}` more than once")), "{stderr}");
+        assert!(!folder.join("r.json").exists());
+    }
+}

@@ -179,10 +179,9 @@ fn a_tape_that_cannot_be_read_is_named_with_the_reason() {
 
 #[test]
 fn a_report_without_a_place_is_refused_before_anything_is_played() {
-    for (path, text) in [
-        ("no/r.xml", "No such file or directory (os error 2)"),
-        (".", "Is a directory (os error 21)"),
-    ] {
+    for (path, text) in
+        [("t.jsonl/r.xml", "File exists (os error 17)"), (".", "Is a directory (os error 21)")]
+    {
         let text = format!("error: cannot write the report `{path}`: {text}\n");
         refused(&["-r", "t.jsonl", "--report", path], 3, &text);
     }

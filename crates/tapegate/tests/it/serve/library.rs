@@ -55,6 +55,19 @@ fn every_attack_of_the_library_has_its_agents() {
 }
 
 #[test]
+fn the_list_fits_the_terminal() {
+    let list = |columns: &str| {
+        let mut command = tapegate();
+        let done = command.args(["serve", "--list"]).env("COLUMNS", columns).output().unwrap();
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let (narrow, wide) = (list("80"), list("400"));
+    assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+    assert!(wide.lines().all(|line| line.ends_with(')')), "{wide}");
+    assert_eq!(narrow.lines().count(), wide.lines().count());
+}
+
+#[test]
 fn every_file_of_the_library_is_in_it_and_without_fault() {
     let done = tapegate().args(["serve", "--list"]).output().unwrap();
     let list = String::from_utf8(done.stdout).unwrap();

@@ -233,7 +233,7 @@ fn a_place_that_cannot_be_had_is_an_error_before_anything_starts() {
     let folder = folder(&[("s.yaml", &calculator("x"))]);
     let done = run(folder.path(), &["s.yaml", "--events-file", "none/e.jsonl"]);
     assert_eq!(done.status.code(), Some(3), "{done:?}");
-    let done = run(folder.path(), &["--scenario", "rug-pull", "--expect", "--report", "none/r"]);
+    let done = run(folder.path(), &["--scenario", "rug-pull", "--expect", "--report", "s.yaml/r"]);
     assert_eq!(done.status.code(), Some(3), "{done:?}");
     let done = run(folder.path(), &["s.yaml", "--http", "nowhere"]);
     assert_eq!(done.status.code(), Some(64), "{done:?}");

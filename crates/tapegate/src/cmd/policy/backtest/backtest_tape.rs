@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tapegate_core::json;
-use tapegate_core::tape::{TapeHeader, TapeLine};
+use tapegate_core::tape::{FormatVersion, TapeHeader, TapeLine};
 use tapegate_policy::model::Policy;
 use tapegate_store::tape_source::TapeSource;
 
@@ -120,6 +120,11 @@ impl BacktestTape {
         let header = header(&path).map_err(|error| {
             Failure::new(Exit::Io, format!("cannot read `{}`: {error}", path.display()))
         })?;
+        if let Some(FormatVersion::Other(message)) = header.as_ref().map(TapeHeader::format_version)
+        {
+            let message = format!("cannot read `{}`: {message}", path.display());
+            return Err(Failure::new(Exit::Invalid, message));
+        }
         let extra = header.as_ref().and_then(|header| header.extra.strip_prefix(b","));
         let extra = [b"{", extra.unwrap_or_default(), b"}"].concat();
         let text_member = |key| json::member(&extra, key).and_then(json::string).map(String::from);
