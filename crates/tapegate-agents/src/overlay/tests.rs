@@ -168,7 +168,7 @@ fn cline_and_continue_read_a_copy_of_their_config() {
         (".cline/data/settings/cline_mcp_settings.json", r#"{"mcpServers":{"a":{"command":"x"}}}"#),
         (".cline/mcp.json", r#"{"mcpServers":{"b":{"command":"x"}}}"#),
     ]);
-    assert!(two.refusal("cline", "cline", "").contains(".cline/mcp.json` may have servers"));
+    assert!(two.refusal("cline", "cline", "").contains(".cline/mcp.json` may define servers"));
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn no_server_is_lost_or_started_without_consent() {
         (".claude/plugins/cache/m/p/1/.mcp.json", "{}"),
     ]);
     assert!(
-        plugin.refusal("claude-code", "claude", "").contains("p/1/.mcp.json` may have servers")
+        plugin.refusal("claude-code", "claude", "").contains("p/1/.mcp.json` may define servers")
     );
     let harmless = OverlayHome::new(&[
         (".claude.json", plain),

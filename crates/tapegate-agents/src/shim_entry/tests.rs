@@ -72,7 +72,7 @@ fn headers_become_variables_of_the_shim_and_stay_as_they_are_written() {
 fn what_a_shim_cannot_do_is_told() {
     for (entry, expected) in [
         (r#"{"command":"tapegate","args":["shim","--","x"]}"#, "governed already"),
-        (r#"{"url":"ws://x"}"#, "its URL is not http or https"),
+        (r#"{"url":"ws://x"}"#, "its URL is neither http nor https"),
         (r#"{"url":"https://x","oauth":{"clientId":"c"}}"#, "its setting `oauth`"),
         (r#"{"url":"https://x","headers":{"a-b":"1","a_b":"2"}}"#, "too similar: `a_b`"),
         (r#"{"url":"https://x","headers":{"A":"1"},"env":{"B":"2"}}"#, "cannot be edited"),

@@ -28,6 +28,7 @@ mod properties;
 mod prototypes;
 mod published_docs;
 mod redaction;
+mod refusal_texts;
 mod relay_sessions;
 
 mod sessions;

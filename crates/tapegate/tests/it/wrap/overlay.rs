@@ -150,12 +150,12 @@ fn a_session_in_which_a_server_would_be_lost_is_refused() {
     let refused = |machine: &WrapMachine, flags: &[&str], steps: &[&str], reason: &str| {
         is_refused(machine, start(machine, flags, steps).end(), reason);
     };
-    refused(&machine, &[], &["mcp", "list"], "the agent's command `mcp` takes its servers");
+    refused(&machine, &[], &["mcp", "list"], "the agent's command `mcp` takes servers");
     let extra = machine.write("project/extra.json", &machine.config(&["x"]));
     let extra = extra.display().to_string();
     refused(&machine, &[], &["--mcp-config", &extra], "has `--mcp-config`");
     let plugin = machine.write("home/.claude/plugins/cache/m/p/.mcp.json", "{}");
-    refused(&machine, &[], &[], "p/.mcp.json` may have servers");
+    refused(&machine, &[], &[], "p/.mcp.json` may define servers");
     fs::remove_file(plugin).unwrap();
     machine.write("project/.mcp.json", &machine.config(&["p"]));
     refused(&machine, &[], &[], "`p` is a server of the project");
