@@ -9,7 +9,7 @@
 //! A runner keeps nothing of the server open, and has neither its environment nor its folder.
 
 mod job;
-mod process_tree;
+pub(crate) mod process_tree;
 mod sandbox;
 
 use std::ffi::OsString;

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::running_command::{CommandEnd, CommandOutcome, CommandState, RunningCommand};
 use super::stream_capture::StreamCapture;
 use super::{CHILD_GRACE, CommandIo, CommandObserver, PIPE_BYTES, TERM_GRACE};
-use crate::runner::RunnerReport;
+use crate::runner::{RunnerReport, process_tree};
 
 /// How often progress is reported.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -113,13 +113,17 @@ impl CommandWatch {
         self.observer.on_gone(&self.running);
     }
 
-    /// Without its runner, nothing else ends the shell.
+    /// Without its runner, nothing else ends the shell and what it has started.
     fn end_lost_shell(&self, outcome: &CommandOutcome) {
-        if outcome.end == CommandEnd::Lost
-            && let Some(shell) = self.shell
-        {
+        if outcome.end != CommandEnd::Lost {
+            return;
+        }
+        if let Some(shell) = self.shell {
             kill_process_group(shell, Signal::KILL).ok();
         }
+        // The runner may have been killed before it told the shell's id, and a shell with job control
+        // has several groups.
+        process_tree::kill_session(Pid::from_child(&self.runner));
     }
 
     /// Whether the command is over for its caller.

@@ -5,13 +5,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
+/// How often a session is searched for processes that were started meanwhile.
+const SEARCHES_MAX: usize = 200;
+const SEARCH_INTERVAL: Duration = Duration::from_millis(1);
+
 /// A process, as `/proc` shows it.
-struct DescendantProcess {
+struct SystemProcess {
     parent: i32,
     group: i32,
+    session: i32,
+    /// Whether it has ended, and only its parent has not noticed yet.
+    is_zombie: bool,
 }
 
 /// Sends a signal to every descendant once.
@@ -46,16 +54,27 @@ pub(super) fn kill_all() {
     }
 }
 
-/// Every process whose chain of parents leads to us.
-fn descendants() -> BTreeMap<i32, DescendantProcess> {
-    let mut all: BTreeMap<i32, DescendantProcess> = BTreeMap::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        let Some(pid) = pid else { continue };
-        // A process that ended meanwhile has no file any more, and needs no signal.
-        let stat = fs::read_to_string(entry.path().join("stat"));
-        all.extend(stat.ok().and_then(|stat| read_stat(&stat)).map(|entry| (pid, entry)));
+/// Kills every process in the session of a runner that was killed. The runner must not have been
+/// waited for, so that its id cannot belong to another process.
+pub(crate) fn kill_session(runner: Pid) {
+    let leader = runner.as_raw_pid();
+    for _ in 0..SEARCHES_MAX {
+        let mut members = processes();
+        members.retain(|pid, entry| entry.session == leader && *pid != leader && !entry.is_zombie);
+        if members.is_empty() {
+            return;
+        }
+        for pid in members.into_keys().filter_map(Pid::from_raw) {
+            kill_process(pid, Signal::KILL).ok();
+        }
+        // They may have started others before they were killed.
+        std::thread::sleep(SEARCH_INTERVAL);
     }
+}
+
+/// Every process whose chain of parents leads to us.
+fn descendants() -> BTreeMap<i32, SystemProcess> {
+    let mut all = processes();
     let mut ours = BTreeSet::from([getpid().as_raw_pid()]);
     // A child may have a smaller number than its parent, so this repeats until nothing is added.
     loop {
@@ -72,13 +91,31 @@ fn descendants() -> BTreeMap<i32, DescendantProcess> {
     all
 }
 
-/// Reads parent and group. The program's name comes before them, may contain anything, and ends at
+fn processes() -> BTreeMap<i32, SystemProcess> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(pid) = pid else { continue };
+        // A process that ended meanwhile has no file any more, and needs no signal.
+        let stat = fs::read_to_string(entry.path().join("stat"));
+        all.extend(stat.ok().and_then(|stat| read_stat(&stat)).map(|entry| (pid, entry)));
+    }
+    all
+}
+
+/// Reads a line of `/proc/PID/stat`. The program's name comes before them, may contain anything, and ends at
 /// the last parenthesis.
-fn read_stat(stat: &str) -> Option<DescendantProcess> {
+fn read_stat(stat: &str) -> Option<SystemProcess> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut words = rest.split_whitespace();
-    let (_state, parent, group) = (words.next()?, words.next()?, words.next()?);
-    Some(DescendantProcess { parent: parent.parse().ok()?, group: group.parse().ok()? })
+    let state = words.next()?;
+    let mut number = || words.next()?.parse().ok();
+    Some(SystemProcess {
+        parent: number()?,
+        group: number()?,
+        session: number()?,
+        is_zombie: matches!(state, "Z" | "X"),
+    })
 }
 
 #[cfg(test)]
@@ -88,7 +125,7 @@ mod tests {
     #[test]
     fn the_name_of_a_program_may_contain_anything() {
         let entry = read_stat("12 (a) S (b) c) S 7 9 9 0 -1 0").unwrap();
-        assert_eq!((entry.parent, entry.group), (7, 9));
+        assert_eq!((entry.parent, entry.group, entry.session), (7, 9, 9));
         assert!(read_stat("12 (a").is_none());
     }
 

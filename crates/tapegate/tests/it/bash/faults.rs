@@ -183,6 +183,24 @@ fn a_command_whose_supervisor_is_killed_is_ended_and_recorded() {
 }
 
 #[test]
+fn a_command_that_kills_its_supervisor_leaves_no_process_behind() {
+    let mut client = BashClient::start();
+    let mark = client.mark();
+    // In a group of its own, and at once: the supervisor may not have told the shell's id yet.
+    for command in [
+        format!("set -m; tail -s {mark} -f /dev/null & kill -9 $PPID; sleep 1000"),
+        format!("kill -9 $PPID; exec tail -s {mark} -f /dev/null"),
+    ] {
+        for _ in 0..5 {
+            let result = client.execute(&command);
+            assert!(result["notice"].as_str().unwrap().contains("supervisor was killed"));
+            wait_until("the command is ended", || !client::is_running(&mark));
+        }
+    }
+    client.end();
+}
+
+#[test]
 fn servers_that_are_killed_while_they_write_lose_nothing_that_was_answered() {
     let folder = tempfile::tempdir().unwrap();
     let recordings = folder.path().join(".cuff/recordings");
