@@ -111,7 +111,9 @@ fn the_order_of_an_end_is_end_of_input_then_sigterm_then_sigkill() {
     let end = run.end_of_input().leaves_no_process();
     let kept = fs::read_to_string(end.run.folder().join("order")).unwrap();
     assert_eq!(kept, "up\neof\nterm\n");
-    assert_eq!(end.status.code(), Some(128 + 9));
+    // The client has left and nothing was unanswered, so that the server had to be killed is no failure.
+    assert_eq!(end.status.code(), Some(0));
+    assert!(end.stderr.contains("so it was ended (signal: 9 (SIGKILL))"), "{}", end.stderr);
 }
 
 #[test]
