@@ -17,8 +17,13 @@ use crate::api::{HubPush, TaskStatus};
 use crate::metrics::MetricName;
 use crate::service::{Hub, NoticeLevel};
 
-/// The shortest interval between two checks of the folder.
-const LOOK_MOST: Duration = Duration::from_millis(20);
+/// The shortest pause between two checks of the folder. One decision changes it several times.
+const LOOK_PAUSE_MIN: Duration = Duration::from_millis(2);
+/// How many times longer than a check the pause after it is, so that many requests that wait do not
+/// keep a CPU busy.
+const LOOK_PAUSE_SHARE: u32 = 4;
+/// How often the folder is checked where changes cannot be watched.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// The longest interval where changes are watched.
 const LOOK_LEAST: Duration = Duration::from_secs(60);
 /// How long requests are kept after they can no longer be decided, as by a shim without a hub.
@@ -34,14 +39,15 @@ impl Hub {
             .and_then(|handle| StreamPort::from_own_descriptor(handle, Interest::READABLE).ok());
         let mut news = [0; 4096];
         loop {
-            let next_look = Instant::now() + LOOK_MOST;
+            let began = Instant::now();
             self.sweep();
             let expiry = self.log_expired_grants();
+            let next_look = Instant::now() + LOOK_PAUSE_MIN.max(began.elapsed() * LOOK_PAUSE_SHARE);
             let pause = match &notifier {
                 Some(_) => {
                     LOOK_LEAST.min(self.next_expiry()).min(self.next_escalation()).min(expiry)
                 }
-                None => watcher.pause().unwrap_or(LOOK_MOST * 10),
+                None => watcher.pause().unwrap_or(LOOK_INTERVAL),
             };
             let changed = async {
                 match &notifier {
