@@ -403,7 +403,7 @@ fn check(config: &ConfigSpec) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
     #[test]
     fn every_client_s_config_is_rewritten_as_expected_and_put_back(config in config(1..6)) {
@@ -412,7 +412,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_shrink_iters: 20, ..ProptestConfig::with_cases(12) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 20, ..ProptestConfig::with_cases(12) })]
 
     #[test]
     fn a_config_with_many_servers_that_others_have_changed_is_merged(config in config(11..40)) {
@@ -421,7 +421,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_shrink_iters: 20, ..ProptestConfig::with_cases(4) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 20, ..ProptestConfig::with_cases(4) })]
 
     #[test]
     fn a_config_with_hundreds_of_servers_is_like_any_other(config in config(150..250)) {
