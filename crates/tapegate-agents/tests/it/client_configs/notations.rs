@@ -28,7 +28,7 @@ fn yaml_text(text: &str, notation: usize, depth: usize) -> String {
     let is_word = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric());
     let is_number = text.starts_with(|c: char| c.is_ascii_digit());
     match notation {
-        // A folded text of a single letter is a known gap: the editor refuses such a config.
+        // A known gap: the editor refuses some configs with folded texts, most often of one letter.
         2 if is_word && !is_number && depth > 0 && text.len() > 1 => {
             format!(">-\n{}{text}", " ".repeat(depth))
         }
